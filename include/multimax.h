@@ -1,0 +1,4048 @@
+/* multimax.h */
+
+#if !defined(MULTIMAX_H)
+#define MULTIMAX_H
+
+/* ==== version and includes ==== */
+#define MULTIMAX_VERSION_MAJOR 1
+#define MULTIMAX_VERSION_MINOR 0
+#define MULTIMAX_VERSION_PATCH 0
+#define MULTIMAX_VERSION "1.0.0"
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if !defined(MULTIMAX_API)
+#    define MULTIMAX_API
+#endif
+
+#if defined(MULTIMAX_EXTERN) || defined(MULTIMAX_IMPLEMENTATION)
+#    define MMAX_EXTERNAL 1
+#    define MMAX_DECLARE extern MULTIMAX_API
+#else
+#    define MMAX_EXTERNAL 0
+#    if defined(__GNUC__) || defined(__clang__)
+#        define MMAX_DECLARE static __attribute__((unused))
+#    else
+#        define MMAX_DECLARE static inline
+#    endif
+#endif
+
+#if defined(__cplusplus)
+extern "C" {
+#endif
+
+/* ==== types ==== */
+typedef enum mmax_status {
+    MMAX_OK = 0,
+    MMAX_ERR_NULL,
+    MMAX_ERR_SHAPE,
+    MMAX_ERR_PARAM,
+    MMAX_ERR_ALIAS,
+    MMAX_ERR_ISA
+} mmax_status;
+
+typedef struct mmax_shape {
+    size_t rows, cols;
+    size_t x_stride, y_stride, gx_stride, gy_stride;
+    double scale;
+    const uint32_t *lengths;
+} mmax_shape;
+
+typedef struct mmax_multimax_params {
+    int order;
+    double t_b[2], t_d[2], b[2], d[2];
+} mmax_multimax_params;
+
+typedef struct mmax_multimax_grads {
+    double t_b[2], t_d[2], b[2], d[2];
+} mmax_multimax_grads;
+
+typedef struct mmax_targets {
+    const int32_t *index;
+    double label_smoothing;
+    double grad_scale;
+} mmax_targets;
+
+typedef enum mmax_isa {
+    MMAX_ISA_SCALAR,
+    MMAX_ISA_SSE2,
+    MMAX_ISA_AVX2,
+    MMAX_ISA_AVX512,
+    MMAX_ISA_NEON,
+    MMAX_ISA_WASM128,
+    MMAX_ISA_COUNT
+} mmax_isa;
+
+MMAX_DECLARE const char *mmax_status_string(mmax_status status);
+MMAX_DECLARE mmax_shape mmax_row(size_t cols);
+MMAX_DECLARE mmax_shape mmax_rows(size_t rows, size_t cols);
+MMAX_DECLARE mmax_multimax_params mmax_multimax_identity(int order);
+MMAX_DECLARE mmax_multimax_params mmax_multimax_from_checkpoint(int order, const double ranges[4], const double ts[4]);
+MMAX_DECLARE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], const mmax_multimax_params *p);
+MMAX_DECLARE mmax_isa mmax_isa_active(void);
+MMAX_DECLARE int mmax_isa_available(mmax_isa isa);
+MMAX_DECLARE mmax_status mmax_isa_select(mmax_isa isa);
+MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
+MMAX_DECLARE mmax_targets mmax_labels(const int32_t *index);
+MMAX_DECLARE mmax_status mmax_softmax_f32(float *y, const float *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_softmax_f64(double *y, const double *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimax_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsemax_f32(float *y, const float *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsemax_f64(double *y, const double *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_entmax15_f32(float *y, const float *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_entmax15_f64(double *y, const double *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_evsoftmax_f32(float *y, const float *x, double epsilon, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_evsoftmax_f64(double *y, const double *x, double epsilon, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_tanhmax_f32(float *y, const float *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_tanhmax_f64(double *y, const double *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_seglu_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_softmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_softmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimax_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimax_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy, const double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsemax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsemax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_entmax15_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_entmax15_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_evsoftmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_evsoftmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_tanhmax_backward_f32(float *gx, const float *gy, const float *y, const float *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_tanhmax_backward_f64(double *gx, const double *gy, const double *y, const double *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_seglu_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_seglu_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy, const double *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimodality_f32(double *out, const float *y, const float *x, double epsilon, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimodality_f64(double *out, const double *y, const double *x, double epsilon, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsity_f32(double *out, const float *y, const float *x, double epsilon, double reference, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsity_f64(double *out, const double *y, const double *x, double epsilon, double reference, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_softmax_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_softmax_loss_f64(double *loss, double *gx, const double *x, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimax_loss_f32(double *loss, float *gx, mmax_multimax_grads *gp, const float *x, const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_multimax_loss_f64(double *loss, double *gx, mmax_multimax_grads *gp, const double *x, const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_evsoftmax_loss_f32(double *loss, float *gx, const float *x, double epsilon, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_evsoftmax_loss_f64(double *loss, double *gx, const double *x, double epsilon, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsemax_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_sparsemax_loss_f64(double *loss, double *gx, const double *x, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_entmax15_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_entmax15_loss_f64(double *loss, double *gx, const double *x, mmax_targets t, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_softmax_f32(float *y, const float *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_softmax_f64(double *y, const double *x, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_multimax_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_multimax_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_softmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_softmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_multimax_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy, const double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+
+#if defined(__cplusplus)
+} /* extern "C" */
+#endif
+#endif /* MULTIMAX_H */
+
+#if !defined(MMAX_PASS) && !defined(MULTIMAX_H_IMPLEMENTED) && (!MMAX_EXTERNAL || defined(MULTIMAX_IMPLEMENTATION))
+#    define MULTIMAX_H_IMPLEMENTED
+#    define MMAX_WANT_IMPLEMENTATION 1
+#endif
+
+/* ==== implementation =============================================================================================
+ * From here on nothing is of interest to someone who only uses the library. The file includes itself: once for each
+ * instruction set and type (MMAX_PASS 1: vector layer and kernels) and once for each type (MMAX_PASS 2: public
+ * functions). MMAX_(name) is the name of a kernel in the instance at hand, such as mmax_exp_avx2_f32.
+ */
+#if defined(MMAX_WANT_IMPLEMENTATION) && !defined(MMAX_PASS)
+
+/* ==== compiler and processor ==== */
+#    include <float.h>
+#    include <math.h>
+#    include <string.h>
+
+#    if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
+#        define MMAX_GNUC 1
+#        define MMAX_INLINE static inline __attribute__((always_inline, unused))
+#        define MMAX_STATIC static __attribute__((unused))
+#        define MMAX_NOINLINE static __attribute__((noinline, unused))
+#        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#    elif defined(_MSC_VER)
+#        define MMAX_GNUC 0
+#        define MMAX_INLINE static __forceinline
+#        define MMAX_STATIC static
+#        define MMAX_NOINLINE static __declspec(noinline)
+#        define MMAX_UNLIKELY(condition) (condition)
+#    else
+#        define MMAX_GNUC 0
+#        define MMAX_INLINE static inline
+#        define MMAX_STATIC static inline
+#        define MMAX_NOINLINE static inline
+#        define MMAX_UNLIKELY(condition) (condition)
+#    endif
+
+/* The accumulators of a block are arrays of registers: their loops must be unrolled, at every optimisation level. */
+#    if defined(__clang__)
+#        define MMAX_UNROLL _Pragma("clang loop unroll(full)")
+#    elif MMAX_GNUC
+#        define MMAX_UNROLL _Pragma("GCC unroll 32")
+#    else
+#        define MMAX_UNROLL
+#    endif
+
+/* Which instruction sets can be compiled. */
+#    if !defined(MULTIMAX_NO_SIMD)
+#        if (MMAX_GNUC || defined(_MSC_VER)) && (defined(__x86_64__) || defined(__i386__) || defined(_M_X64))
+#            define MMAX_X86 1
+#        elif MMAX_GNUC && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
+#            define MMAX_HAVE_NEON 1
+#        elif defined(_MSC_VER) && defined(_M_ARM64)
+#            define MMAX_HAVE_NEON 1
+#        elif defined(__wasm_simd128__)
+#            define MMAX_HAVE_WASM128 1
+#        endif
+#    endif
+#    if !defined(MMAX_X86)
+#        define MMAX_X86 0
+#    endif
+#    if !defined(MMAX_HAVE_NEON)
+#        define MMAX_HAVE_NEON 0
+#    endif
+#    if !defined(MMAX_HAVE_WASM128)
+#        define MMAX_HAVE_WASM128 0
+#    endif
+#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+#        define MMAX_HAVE_SSE2 1
+#        define MMAX_HAVE_AVX2 1
+#        define MMAX_HAVE_AVX512 1
+#    elif MMAX_X86
+#        if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#            define MMAX_HAVE_AVX512 1
+#        elif defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
+#            define MMAX_HAVE_AVX2 1
+#        elif defined(__SSE2__) || defined(_M_X64)
+#            define MMAX_HAVE_SSE2 1
+#        endif
+#    endif
+#    if !defined(MMAX_HAVE_SSE2)
+#        define MMAX_HAVE_SSE2 0
+#    endif
+#    if !defined(MMAX_HAVE_AVX2)
+#        define MMAX_HAVE_AVX2 0
+#    endif
+#    if !defined(MMAX_HAVE_AVX512)
+#        define MMAX_HAVE_AVX512 0
+#    endif
+/* Plain C is compiled wherever it may be needed: always under run-time dispatch, else only without anything better. */
+#    if defined(MULTIMAX_NO_DISPATCH) && (MMAX_HAVE_SSE2 || MMAX_HAVE_AVX2 || MMAX_HAVE_AVX512)
+#        define MMAX_HAVE_SCALAR 0
+#    else
+#        define MMAX_HAVE_SCALAR 1
+#    endif
+
+#    if MMAX_X86
+#        include <immintrin.h>
+#        if defined(_MSC_VER)
+#            include <intrin.h>
+#        else
+#            include <cpuid.h>
+#        endif
+#    elif MMAX_HAVE_NEON
+#        include <arm_neon.h>
+#    elif MMAX_HAVE_WASM128
+#        include <wasm_simd128.h>
+#    endif
+
+/* A fused multiply-add in hardware: the only thing on which the bits of a result depend. */
+#    if defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMAF) || defined(FP_FAST_FMAF)
+#        define MMAX_SCALAR_FMA 1
+#    else
+#        define MMAX_SCALAR_FMA 0
+#    endif
+#    if defined(FLT_EVAL_METHOD)
+#        define MMAX_EVAL_METHOD FLT_EVAL_METHOD
+#    elif defined(__FLT_EVAL_METHOD__)
+#        define MMAX_EVAL_METHOD __FLT_EVAL_METHOD__
+#    else
+#        define MMAX_EVAL_METHOD 0
+#    endif
+
+#    if MMAX_EXTERNAL
+#        define MMAX_DEFINE
+#    elif MMAX_GNUC
+#        define MMAX_DEFINE static __attribute__((unused))
+#    else
+#        define MMAX_DEFINE static inline
+#    endif
+
+/* ==== floating-point semantics ====
+ * The kernels rely on the order of additions, on NaN and on infinities. gcc and clang are told so here, whatever the
+ * command line says. Besides, no product feeds an addition except through an explicit fma, so that contraction
+ * (-ffp-contract=fast) has nothing to change.
+ */
+#    if defined(__clang__)
+#        pragma float_control(precise, on, push)
+#    elif MMAX_GNUC
+#        pragma GCC push_options
+#        pragma GCC optimize("no-fast-math", "fp-contract=off")
+#    endif
+
+#    if defined(__cplusplus)
+extern "C" {
+#    endif
+
+/* ==== helpers that every instance shares ==== */
+#    define MMAX_PASTE_(a, b, c) a##_##b##_##c
+#    define MMAX_PASTE(a, b, c) MMAX_PASTE_(a, b, c)
+#    define MMAX_(name) MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
+
+/* What is normalised: the scores as they are, sigma of them (order 1 or 2), or the scores weighted by the mean rule. */
+enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX };
+/* What a row needs in its exponentials. PLAIN: nothing, no result can underflow. CLAMP: low entries are held at a
+ * bound and zeroed at the end. GENERAL: there are masked entries too, or scores so large that the maximum has to be
+ * subtracted first. */
+enum { MMAX_ROW_PLAIN, MMAX_ROW_CLAMP, MMAX_ROW_GENERAL };
+enum { MMAX_SPARSEMAX, MMAX_ENTMAX15 };
+enum { MMAX_BACK_SOFTMAX, MMAX_BACK_SPARSEMAX, MMAX_BACK_ENTMAX15, MMAX_BACK_LOG };
+/* What the first pass finds: an ordinary row, one without any weight, one with NaN or a score of +inf. */
+enum { MMAX_IS_NORMAL, MMAX_IS_EMPTY, MMAX_IS_NAN };
+
+/* 2^(j/8) rounded to nearest, minus j << 20 (f64: j << 49): adding the integer 8 n + j, shifted by as much, gives the
+ * bits of 2^(n + j/8). The floats stand twice, because AVX-512 looks up by four bits. */
+static const uint32_t mmax_pow2_table_f32[16] = {
+    0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7,
+    0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
+static const uint64_t mmax_pow2_table_f64[8] = {0x3ff0000000000000, 0x3fef72b83c7d517b, 0x3fef06fe0a31b715, 0x3feebfdad5362a27,
+                                                0x3feea09e667f3bcd, 0x3feeace5422aa0db, 0x3feee89f995ad3ad, 0x3fef5818dcfba487};
+/* What the table of doubles lacks, relative: 2^(j/8) / table - 1 */
+static const double mmax_pow2_rest_f64[8] = {0.0, -2.7939114859515733e-17, 3.3484623336251524e-17, 1.9572585293112036e-17,
+                                             -6.835808657661922e-17, 5.1548301170786783e-17, 4.875160526227062e-17, 1.790126907604513e-17};
+/* The first c lanes of a register of 8 floats are loaded from position 8 - c, of 4 doubles from position 8 - 2c. */
+static const int32_t mmax_lane_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+
+#    define MMAX_TWO_TO_64 18446744073709551616.0
+#    define MMAX_TWO_TO_MINUS_64 5.421010862427522e-20
+#    define MMAX_ABOVE_ONE 1.0000002 /* a bound times this is not rounded below the bound */
+
+/* Special values are told by their bits, which no compiler flag can assume away. */
+MMAX_INLINE uint32_t mmax_f32_bits(float a)
+{
+    uint32_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    return bits;
+}
+MMAX_INLINE uint64_t mmax_f64_bits(double a)
+{
+    uint64_t bits;
+    memcpy(&bits, &a, sizeof bits);
+    return bits;
+}
+MMAX_INLINE float mmax_f32_from_bits(uint32_t bits)
+{
+    float a;
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+MMAX_INLINE double mmax_f64_from_bits(uint64_t bits)
+{
+    double a;
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+MMAX_INLINE int mmax_f32_is_nan(float a) { return (mmax_f32_bits(a) & 0x7fffffff) > 0x7f800000; }
+MMAX_INLINE int mmax_f64_is_nan(double a) { return (mmax_f64_bits(a) & 0x7fffffffffffffff) > 0x7ff0000000000000; }
+MMAX_INLINE int mmax_f32_is_finite(float a) { return (mmax_f32_bits(a) & 0x7fffffff) < 0x7f800000; }
+MMAX_INLINE int mmax_f64_is_finite(double a) { return (mmax_f64_bits(a) & 0x7fffffffffffffff) < 0x7ff0000000000000; }
+MMAX_INLINE int mmax_f32_is_masked(float a) { return mmax_f32_bits(a) == 0xff800000; }
+MMAX_INLINE int mmax_f64_is_masked(double a) { return mmax_f64_bits(a) == 0xfff0000000000000; }
+/* The first 12 or 26 significant bits: products of two such numbers are exact. */
+MMAX_INLINE float mmax_f32_top(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) & 0xfffff000); }
+MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) & 0xfffffffff8000000); }
+
+/* The largest float that is at most a, for comparisons with a double that must be exact. */
+MMAX_INLINE float mmax_f32_floor(double a)
+{
+    float f;
+    uint32_t bits;
+    if (a >= FLT_MAX) {
+        return FLT_MAX;
+    }
+    if (a < -FLT_MAX) {
+        return mmax_f32_from_bits(0xff800000);
+    }
+    f = (float)a;
+    if ((double)f > a) {
+        bits = mmax_f32_bits(f);
+        bits = f > 0 ? bits - 1 : bits + 1;
+        f = mmax_f32_from_bits(bits == 1 ? 0x80000001 : bits);
+    }
+    return f;
+}
+MMAX_INLINE float mmax_f32_ceil(double a) { return -mmax_f32_floor(-a); }
+
+/* ==== checks ==== */
+
+/* An array that a call was given. */
+enum { MMAX_X, MMAX_Y, MMAX_GX, MMAX_GY, MMAX_GX_OR_NULL, MMAX_GP, MMAX_ROWS, MMAX_ROWS_OR_NULL };
+typedef struct mmax_array {
+    const void *p;
+    int role;
+    int output;
+} mmax_array;
+
+/* Row stride and row length of an array of entries, in bytes; 0 for the others. */
+MMAX_INLINE size_t mmax_stride_of(const mmax_array *a, const mmax_shape *s)
+{
+    switch (a->role) {
+        case MMAX_X: return s->x_stride;
+        case MMAX_Y: return s->y_stride;
+        case MMAX_GX:
+        case MMAX_GX_OR_NULL: return s->gx_stride;
+        case MMAX_GY: return s->gy_stride;
+        default: return 0;
+    }
+}
+
+MMAX_INLINE size_t mmax_extent_of(const mmax_array *a, const mmax_shape *s, size_t size)
+{
+    if (a->role == MMAX_GP) {
+        return sizeof(mmax_multimax_grads);
+    }
+    if (a->role >= MMAX_ROWS) {
+        return s->rows * sizeof(double);
+    }
+    return ((s->rows - 1) * mmax_stride_of(a, s) + s->cols) * size;
+}
+
+/* Whether writing to a disturbs b in a way that no function allows. */
+MMAX_STATIC int mmax_collide(const mmax_array *a, const mmax_array *b, const mmax_shape *s, size_t size)
+{
+    const uintptr_t p = (uintptr_t)a->p, q = (uintptr_t)b->p;
+    const size_t a_stride = mmax_stride_of(a, s), b_stride = mmax_stride_of(b, s);
+    const int both_entries = a->role < MMAX_GP && b->role < MMAX_GP;
+    if (!a->p || !b->p || !(a->role < MMAX_GP || b->role < MMAX_GP)) {
+        return 0;
+    }
+    if (both_entries && p == q && a_stride == b_stride) {
+        return a->output && b->output;
+    }
+    if (p < q ? q - p >= mmax_extent_of(a, s, size) : p - q >= mmax_extent_of(b, s, size)) {
+        return 0;
+    }
+    if (both_entries && a_stride == b_stride) {
+        /* Rows that interleave: the offset within a stride leaves room for both. */
+        const size_t offset = (size_t)(p < q ? q - p : p - q) % (a_stride * size);
+        return !(offset >= s->cols * size && offset + s->cols * size <= a_stride * size);
+    }
+    return 1;
+}
+
+MMAX_INLINE int mmax_fits(double value, size_t size)
+{
+    return mmax_f64_is_finite(value) && (size == sizeof(double) || (value <= FLT_MAX && value >= -FLT_MAX));
+}
+
+MMAX_STATIC mmax_status mmax_check_params(const mmax_multimax_params *p, size_t size)
+{
+    if (!p) {
+        return MMAX_ERR_NULL;
+    }
+    if (p->order != 1 && p->order != 2) {
+        return MMAX_ERR_PARAM;
+    }
+    for (int i = 0; i < p->order; ++i) {
+        if (!mmax_fits(p->t_b[i], size) || !mmax_fits(p->t_d[i], size) || !mmax_fits(p->b[i], size) ||
+            !mmax_fits(p->d[i], size)) {
+            return MMAX_ERR_PARAM;
+        }
+    }
+    return MMAX_OK;
+}
+
+MMAX_STATIC mmax_status mmax_check_targets(mmax_targets *t, const mmax_shape *s)
+{
+    if (!mmax_f64_is_finite(t->grad_scale) || !(t->label_smoothing >= 0 && t->label_smoothing < 1) ||
+        mmax_f64_is_nan(t->label_smoothing)) {
+        return MMAX_ERR_PARAM;
+    }
+    for (size_t row = 0; row < s->rows; ++row) {
+        const size_t n = s->lengths ? s->lengths[row] : s->cols;
+        if (t->index[row] >= 0 && (size_t)t->index[row] >= n) {
+            return MMAX_ERR_PARAM;
+        }
+    }
+    if (t->grad_scale == 0) {
+        t->grad_scale = 1;
+    }
+    return MMAX_OK;
+}
+
+/* Everything that section "errors" of the interface lists, in the order of the status values. Fills in the defaults
+ * of s and t. `extra` is what the caller found wrong with its own arguments. */
+MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size_t count, size_t size,
+                                   mmax_status extra, mmax_targets *t)
+{
+    size_t *const strides[4] = {&s->x_stride, &s->y_stride, &s->gx_stride, &s->gy_stride};
+    const size_t limit = SIZE_MAX / 2;
+    for (size_t i = 0; i < count; ++i) {
+        const int role = arrays[i].role;
+        if (!arrays[i].p && role != MMAX_GX_OR_NULL && role != MMAX_GP && role != MMAX_ROWS_OR_NULL) {
+            return MMAX_ERR_NULL;
+        }
+    }
+    if (extra == MMAX_ERR_NULL || (t && !t->index)) {
+        return MMAX_ERR_NULL;
+    }
+    for (int i = 0; i < 4; ++i) {
+        if (*strides[i] == 0 || s->rows == 1) {
+            *strides[i] = s->cols;
+        }
+    }
+    if (s->cols > limit / size || s->rows > limit / sizeof(double)) {
+        return MMAX_ERR_SHAPE;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        const size_t stride = mmax_stride_of(&arrays[i], s);
+        if (arrays[i].p && arrays[i].role < MMAX_GP &&
+            (stride < s->cols || (s->rows > 1 && stride > (limit / size - s->cols) / (s->rows - 1)))) {
+            return MMAX_ERR_SHAPE;
+        }
+    }
+    for (size_t row = 0; s->lengths && row < s->rows; ++row) {
+        if (s->lengths[row] > s->cols) {
+            return MMAX_ERR_SHAPE;
+        }
+    }
+    s->scale = s->scale == 0 ? 1 : s->scale;
+    if (mmax_f64_is_nan(s->scale) || !(s->scale > 0) || !mmax_fits(s->scale, size) ||
+        (size == sizeof(float) && s->scale <= 7.006492321624085e-46 /* 2^-150, which rounds to 0 */)) {
+        return MMAX_ERR_PARAM;
+    }
+    if (extra != MMAX_OK) {
+        return extra;
+    }
+    if (t && mmax_check_targets(t, s) != MMAX_OK) {
+        return MMAX_ERR_PARAM;
+    }
+    for (size_t i = 0; i < count; ++i) {
+        for (size_t j = 0; j < count; ++j) {
+            if (i != j && arrays[i].output && mmax_collide(&arrays[i], &arrays[j], s, size)) {
+                return MMAX_ERR_ALIAS;
+            }
+        }
+    }
+    return MMAX_OK;
+}
+
+#endif /* MMAX_WANT_IMPLEMENTATION, !MMAX_PASS */
+
+#if defined(MMAX_PASS) && MMAX_PASS == 1
+/* ==== vector layer ================================================================================================
+ * One block per instruction set, the same names in the same order. Nothing else in the file names an intrinsic.
+ *
+ *   mmax_real            float or double, in C's terms
+ *   mmax_vec, mmax_mask  a register of MMAX_WIDTH reals, and one truth value for each
+ *   mmax_dvec            a register of doubles; 8 doubles take MMAX_DREGS of them
+ *   min, max(a, b)       b where either is NaN (NEON: NaN)
+ *   nle(a, b)            not a <= b: true for NaN
+ *   load_part, store_part   the first `count` entries, 0 < count < MMAX_WIDTH; the other lanes are `fill`
+ *   first(a, count)      a in the first lanes, else 0
+ *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
+ *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
+ *   fold(acc, out)       MMAX_LANES partial sums to 8 doubles: lanes that are 8, 16, .. apart are added
+ */
+#    if MMAX_PASS_DOUBLE
+#        define mmax_real double
+#        define MMAX_TYPE f64
+#        define MMAX_LANES 16
+#    else
+#        define mmax_real float
+#        define MMAX_TYPE f32
+#        define MMAX_LANES 32
+#    endif
+
+/* ---- AVX-512 ---- */
+#    if defined(MMAX_PASS_AVX512)
+#        define MMAX_TIER avx512
+#        if defined(__clang__)
+#            pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), apply_to = function)
+#        elif MMAX_GNUC
+#            pragma GCC push_options
+#            pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")
+#        endif
+#        define MMAX_FMA 1
+#        define MMAX_DREGS 1
+#        define mmax_dvec __m512d
+#        define mmax_d_zero() _mm512_setzero_pd()
+#        define mmax_d_add(a, b) _mm512_add_pd(a, b)
+#        define mmax_d_sub(a, b) _mm512_sub_pd(a, b)
+#        define mmax_d_store(p, a) _mm512_storeu_pd(p, (a)[0])
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op) _mm512_##op##_pd
+#            define MMAX_WIDTH 8
+#            define mmax_vec __m512d
+#            define mmax_mask __mmask8
+#            define mmax_v_cmp(a, b, predicate) _mm512_cmp_pd_mask(a, b, predicate)
+#            define mmax_v_opaque_bits(a) _mm512_castpd_si512(a)
+#        else
+#            define MMAX_I(op) _mm512_##op##_ps
+#            define MMAX_WIDTH 16
+#            define mmax_vec __m512
+#            define mmax_mask __mmask16
+#            define mmax_v_cmp(a, b, predicate) _mm512_cmp_ps_mask(a, b, predicate)
+#        endif
+#        define mmax_v_set(r) MMAX_I(set1)(r)
+#        define mmax_v_zero() MMAX_I(setzero)()
+#        define mmax_v_load(p) MMAX_I(loadu)(p)
+#        define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
+#        define mmax_v_lanes(count) ((mmax_mask)((1u << (count)) - 1u))
+#        define mmax_v_load_part(p, count, fill) MMAX_I(mask_loadu)(fill, mmax_v_lanes(count), p)
+#        define mmax_v_store_part(p, count, a) MMAX_I(mask_storeu)(p, mmax_v_lanes(count), a)
+#        define mmax_v_first(a, count) MMAX_I(maskz_mov)(mmax_v_lanes(count), a)
+#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c) MMAX_I(fmadd)(a, b, c)
+#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
+/* With a mask that keeps all lanes: gcc 12 warns about the unmasked form as C++. */
+#        define mmax_v_min(a, b) MMAX_I(maskz_min)((mmax_mask)-1, a, b)
+#        define mmax_v_max(a, b) MMAX_I(maskz_max)((mmax_mask)-1, a, b)
+#        define mmax_v_abs(a) MMAX_I(abs)(a)
+#        define mmax_v_copysign(a, b) MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b) mmax_v_cmp(a, b, _CMP_LT_OQ)
+#        define mmax_v_le(a, b) mmax_v_cmp(a, b, _CMP_LE_OQ)
+#        define mmax_v_ne(a, b) mmax_v_cmp(a, b, _CMP_NEQ_UQ)
+#        define mmax_v_nle(a, b) mmax_v_cmp(a, b, _CMP_NLE_UQ)
+#        define mmax_m_none() ((mmax_mask)0)
+#        define mmax_m_or(a, b) ((mmax_mask)((a) | (b)))
+#        define mmax_m_and(a, b) ((mmax_mask)((a) & (b)))
+#        define mmax_m_bits(m) ((unsigned)(m))
+#        define mmax_v_select(m, a, b) MMAX_I(mask_blend)(m, b, a)
+#        define mmax_v_keep(m, a) MMAX_I(maskz_mov)(m, a)
+#        if MMAX_PASS_DOUBLE
+MMAX_INLINE double MMAX_(hmax)(__m512d a)
+{
+    const __m256d four = _mm256_max_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
+    const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
+}
+MMAX_INLINE double MMAX_(hmin)(__m512d a)
+{
+    const __m256d four = _mm256_min_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
+    const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_min_sd(two, _mm_unpackhi_pd(two, two)));
+}
+#            define mmax_v_pow2(n)                                                                                     \
+                _mm512_castsi512_pd(_mm512_add_epi64(                                                                  \
+                    _mm512_slli_epi64(_mm512_castpd_si512(n), 49),                                                     \
+                    _mm512_permutexvar_epi64(_mm512_castpd_si512(n), _mm512_loadu_si512(mmax_pow2_table_f64))))
+#            define mmax_v_pow2_rest(n)                                                                                \
+                _mm512_permutexvar_pd(_mm512_castpd_si512(n), _mm512_loadu_pd(mmax_pow2_rest_f64))
+#            define mmax_v_fold(acc, out) ((out)[0] = _mm512_add_pd((acc)[0], (acc)[1]))
+#        else
+#            define mmax_v_pow2(n)                                                                                     \
+                _mm512_castsi512_ps(_mm512_add_epi32(                                                                  \
+                    _mm512_slli_epi32(_mm512_castps_si512(n), 20),                                                     \
+                    _mm512_permutexvar_epi32(_mm512_castps_si512(n), _mm512_loadu_si512(mmax_pow2_table_f32))))
+MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
+{
+    const __m512 half = _mm512_add_ps(acc[0], acc[1]);
+    out[0] = _mm512_cvtps_pd(_mm256_add_ps(_mm512_castps512_ps256(half), _mm512_extractf32x8_ps(half, 1)));
+}
+#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
+MMAX_INLINE float MMAX_(hmax)(__m512 a)
+{
+    const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+MMAX_INLINE float MMAX_(hmin)(__m512 a)
+{
+    const __m256 eight = _mm256_min_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    const __m128 four = _mm_min_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps(eight, 1));
+    const __m128 two = _mm_min_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+#        endif
+#        define mmax_v_hmax(a) MMAX_(hmax)(a)
+#        define mmax_v_hmin(a) MMAX_(hmin)(a)
+MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
+{
+    const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(sum[0]), _mm512_extractf64x4_pd(sum[0], 1));
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+#        define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
+
+/* ---- AVX2 with FMA ---- */
+#    elif defined(MMAX_PASS_AVX2)
+#        define MMAX_TIER avx2
+#        if defined(__clang__)
+#            pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
+#        elif MMAX_GNUC
+#            pragma GCC push_options
+#            pragma GCC target("avx2,fma,popcnt")
+#        endif
+#        define MMAX_FMA 1
+#        define MMAX_DREGS 2
+#        define mmax_dvec __m256d
+#        define mmax_d_zero() _mm256_setzero_pd()
+#        define mmax_d_add(a, b) _mm256_add_pd(a, b)
+#        define mmax_d_sub(a, b) _mm256_sub_pd(a, b)
+#        define mmax_d_store(p, a) (_mm256_storeu_pd(p, (a)[0]), _mm256_storeu_pd((p) + 4, (a)[1]))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op) _mm256_##op##_pd
+#            define MMAX_WIDTH 4
+#            define mmax_vec __m256d
+#            define mmax_mask __m256d
+#            define mmax_v_lanes(count)                                                                                \
+                _mm256_loadu_si256((const __m256i *)(const void *)(mmax_lane_mask + 8 - 2 * (count)))
+#            define mmax_v_as_mask(i) _mm256_castsi256_pd(i)
+#        else
+#            define MMAX_I(op) _mm256_##op##_ps
+#            define MMAX_WIDTH 8
+#            define mmax_vec __m256
+#            define mmax_mask __m256
+#            define mmax_v_lanes(count)                                                                                \
+                _mm256_loadu_si256((const __m256i *)(const void *)(mmax_lane_mask + 8 - (count)))
+#            define mmax_v_as_mask(i) _mm256_castsi256_ps(i)
+#        endif
+#        define mmax_v_set(r) MMAX_I(set1)(r)
+#        define mmax_v_zero() MMAX_I(setzero)()
+#        define mmax_v_load(p) MMAX_I(loadu)(p)
+#        define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
+#        define mmax_v_load_part(p, count, fill)                                                                       \
+            mmax_v_select(mmax_v_as_mask(mmax_v_lanes(count)), MMAX_I(maskload)(p, mmax_v_lanes(count)), fill)
+#        define mmax_v_store_part(p, count, a) MMAX_I(maskstore)(p, mmax_v_lanes(count), a)
+#        define mmax_v_first(a, count) MMAX_I(and)(mmax_v_as_mask(mmax_v_lanes(count)), a)
+#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c) MMAX_I(fmadd)(a, b, c)
+#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
+#        define mmax_v_min(a, b) MMAX_I(min)(a, b)
+#        define mmax_v_max(a, b) MMAX_I(max)(a, b)
+#        define mmax_v_abs(a) MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
+#        define mmax_v_copysign(a, b) MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b) MMAX_I(cmp)(a, b, _CMP_LT_OQ)
+#        define mmax_v_le(a, b) MMAX_I(cmp)(a, b, _CMP_LE_OQ)
+#        define mmax_v_ne(a, b) MMAX_I(cmp)(a, b, _CMP_NEQ_UQ)
+#        define mmax_v_nle(a, b) MMAX_I(cmp)(a, b, _CMP_NLE_UQ)
+#        define mmax_m_none() MMAX_I(setzero)()
+#        define mmax_m_or(a, b) MMAX_I(or)(a, b)
+#        define mmax_m_and(a, b) MMAX_I(and)(a, b)
+#        define mmax_m_bits(m) ((unsigned)MMAX_I(movemask)(m))
+#        define mmax_v_select(m, a, b) MMAX_I(blendv)(b, a, m)
+#        define mmax_v_keep(m, a) MMAX_I(and)(m, a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_pow2(n)                                                                                     \
+                _mm256_castsi256_pd(_mm256_add_epi64(                                                                  \
+                    _mm256_slli_epi64(_mm256_castpd_si256(n), 49),                                                     \
+                    _mm256_i64gather_epi64((const long long *)(const void *)mmax_pow2_table_f64,                       \
+                                           _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)))
+#            define mmax_v_pow2_rest(n)                                                                                \
+                _mm256_i64gather_pd(mmax_pow2_rest_f64,                                                                \
+                                    _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)
+#            define mmax_v_fold(acc, out)                                                                              \
+                ((out)[0] = _mm256_add_pd((acc)[0], (acc)[2]), (out)[1] = _mm256_add_pd((acc)[1], (acc)[3]))
+MMAX_INLINE double MMAX_(hmax)(__m256d a)
+{
+    const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(_mm_max_sd(two, _mm_unpackhi_pd(two, two)));
+}
+MMAX_INLINE double MMAX_(hmin)(__m256d a)
+{
+    const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
+    return _mm_cvtsd_f64(_mm_min_sd(two, _mm_unpackhi_pd(two, two)));
+}
+#        else
+#            define mmax_v_pow2(n)                                                                                     \
+                _mm256_castsi256_ps(_mm256_add_epi32(                                                                  \
+                    _mm256_slli_epi32(_mm256_castps_si256(n), 20),                                                     \
+                    _mm256_permutevar8x32_epi32(                                                                       \
+                        _mm256_loadu_si256((const __m256i *)(const void *)mmax_pow2_table_f32),                        \
+                        _mm256_castps_si256(n))))
+MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
+{
+    const __m256 eight = _mm256_add_ps(_mm256_add_ps(acc[0], acc[2]), _mm256_add_ps(acc[1], acc[3]));
+    out[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(eight));
+    out[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(eight, 1));
+}
+#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
+MMAX_INLINE float MMAX_(hmax)(__m256 a)
+{
+    const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+MMAX_INLINE float MMAX_(hmin)(__m256 a)
+{
+    const __m128 four = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 two = _mm_min_ps(four, _mm_movehl_ps(four, four));
+    return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+#        endif
+#        define mmax_v_hmax(a) MMAX_(hmax)(a)
+#        define mmax_v_hmin(a) MMAX_(hmin)(a)
+MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
+{
+    const __m256d four = _mm256_add_pd(sum[0], sum[1]);
+    const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* ---- SSE2 ---- */
+#    elif defined(MMAX_PASS_SSE2)
+#        define MMAX_TIER sse2
+#        if defined(__clang__)
+#            pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
+#        elif MMAX_GNUC
+#            pragma GCC push_options
+#            pragma GCC target("sse2")
+#        endif
+#        define MMAX_FMA 0
+#        define MMAX_DREGS 4
+#        define mmax_dvec __m128d
+#        define mmax_d_zero() _mm_setzero_pd()
+#        define mmax_d_add(a, b) _mm_add_pd(a, b)
+#        define mmax_d_sub(a, b) _mm_sub_pd(a, b)
+#        define mmax_d_store(p, a)                                                                                      \
+            (_mm_storeu_pd(p, (a)[0]), _mm_storeu_pd((p) + 2, (a)[1]), _mm_storeu_pd((p) + 4, (a)[2]), _mm_storeu_pd((p) + 6, (a)[3]))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op) _mm_##op##_pd
+#            define MMAX_WIDTH 2
+#            define mmax_vec __m128d
+#            define mmax_mask __m128d
+#        else
+#            define MMAX_I(op) _mm_##op##_ps
+#            define MMAX_WIDTH 4
+#            define mmax_vec __m128
+#            define mmax_mask __m128
+#        endif
+#        define mmax_v_set(r) MMAX_I(set1)(r)
+#        define mmax_v_zero() MMAX_I(setzero)()
+#        define mmax_v_load(p) MMAX_I(loadu)(p)
+#        define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
+#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c) MMAX_I(add)(MMAX_I(mul)(a, b), c)
+#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
+#        define mmax_v_min(a, b) MMAX_I(min)(a, b)
+#        define mmax_v_max(a, b) MMAX_I(max)(a, b)
+#        define mmax_v_abs(a) MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
+#        define mmax_v_copysign(a, b) MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b) MMAX_I(cmplt)(a, b)
+#        define mmax_v_le(a, b) MMAX_I(cmple)(a, b)
+#        define mmax_v_ne(a, b) MMAX_I(cmpneq)(a, b)
+#        define mmax_v_nle(a, b) MMAX_I(cmpnle)(a, b)
+#        define mmax_m_none() MMAX_I(setzero)()
+#        define mmax_m_or(a, b) MMAX_I(or)(a, b)
+#        define mmax_m_and(a, b) MMAX_I(and)(a, b)
+#        define mmax_m_bits(m) ((unsigned)MMAX_I(movemask)(m))
+MMAX_INLINE mmax_vec MMAX_(select)(mmax_mask m, mmax_vec a, mmax_vec b)
+{
+    return MMAX_I(or)(MMAX_I(and)(m, a), MMAX_I(andnot)(m, b));
+}
+#        define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
+#        define mmax_v_keep(m, a) MMAX_I(and)(m, a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_high(a) _mm_and_pd(a, _mm_castsi128_pd(_mm_set1_epi64x((long long)0xfffffffff8000000)))
+MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
+{
+    const __m128i bits = _mm_castpd_si128(n);
+    const uint64_t low = mmax_pow2_table_f64[_mm_extract_epi16(bits, 0) & 7];
+    const uint64_t high = mmax_pow2_table_f64[_mm_extract_epi16(bits, 4) & 7];
+    return _mm_castsi128_pd(_mm_add_epi64(_mm_slli_epi64(bits, 49), _mm_set_epi64x((long long)high, (long long)low)));
+}
+#            define mmax_v_pow2_rest(n)                                                                                \
+                _mm_setr_pd(mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 0) & 7],                         \
+                            mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 4) & 7])
+#            define mmax_v_fold(acc, out)                                                                              \
+                ((out)[0] = _mm_add_pd((acc)[0], (acc)[4]), (out)[1] = _mm_add_pd((acc)[1], (acc)[5]),                 \
+                 (out)[2] = _mm_add_pd((acc)[2], (acc)[6]), (out)[3] = _mm_add_pd((acc)[3], (acc)[7]))
+#            define mmax_v_hmax(a) _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a)))
+#            define mmax_v_hmin(a) _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)))
+#        else
+#            define mmax_v_high(a) _mm_and_ps(a, _mm_castsi128_ps(_mm_set1_epi32((int)0xfffff000)))
+MMAX_INLINE __m128 MMAX_(pow2)(__m128 n)
+{
+    const __m128i bits = _mm_castps_si128(n);
+    const __m128i table = _mm_setr_epi32((int)mmax_pow2_table_f32[_mm_extract_epi16(bits, 0) & 7],
+                                         (int)mmax_pow2_table_f32[_mm_extract_epi16(bits, 2) & 7],
+                                         (int)mmax_pow2_table_f32[_mm_extract_epi16(bits, 4) & 7],
+                                         (int)mmax_pow2_table_f32[_mm_extract_epi16(bits, 6) & 7]);
+    return _mm_castsi128_ps(_mm_add_epi32(_mm_slli_epi32(bits, 20), table));
+}
+MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
+{
+    const __m128 low = _mm_add_ps(_mm_add_ps(acc[0], acc[4]), _mm_add_ps(acc[2], acc[6]));
+    const __m128 high = _mm_add_ps(_mm_add_ps(acc[1], acc[5]), _mm_add_ps(acc[3], acc[7]));
+    out[0] = _mm_cvtps_pd(low);
+    out[1] = _mm_cvtps_pd(_mm_movehl_ps(low, low));
+    out[2] = _mm_cvtps_pd(high);
+    out[3] = _mm_cvtps_pd(_mm_movehl_ps(high, high));
+}
+#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
+MMAX_INLINE float MMAX_(hmax)(__m128 a)
+{
+    const __m128 two = _mm_max_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+MMAX_INLINE float MMAX_(hmin)(__m128 a)
+{
+    const __m128 two = _mm_min_ps(a, _mm_movehl_ps(a, a));
+    return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
+}
+#            define mmax_v_hmax(a) MMAX_(hmax)(a)
+#            define mmax_v_hmin(a) MMAX_(hmin)(a)
+#        endif
+#        define mmax_v_pow2(n) MMAX_(pow2)(n)
+#        if MMAX_GNUC
+/* clang reassociates intrinsics under -ffast-math; what went through here it takes as it is. */
+MMAX_INLINE mmax_vec MMAX_(opaque)(mmax_vec a)
+{
+    __asm__("" : "+x"(a));
+    return a;
+}
+#            define mmax_v_opaque(a) MMAX_(opaque)(a)
+#        endif
+MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
+{
+    const __m128d two = _mm_add_pd(_mm_add_pd(sum[0], sum[2]), _mm_add_pd(sum[1], sum[3]));
+    return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
+}
+
+/* ---- NEON ---- */
+#    elif defined(MMAX_PASS_NEON)
+#        define MMAX_TIER neon
+#        define MMAX_FMA 1
+#        define MMAX_DREGS 4
+#        define mmax_dvec float64x2_t
+#        define mmax_d_zero() vdupq_n_f64(0.0)
+#        define mmax_d_add(a, b) vaddq_f64(a, b)
+#        define mmax_d_sub(a, b) vsubq_f64(a, b)
+#        define mmax_d_store(p, a)                                                                                      \
+            (vst1q_f64(p, (a)[0]), vst1q_f64((p) + 2, (a)[1]), vst1q_f64((p) + 4, (a)[2]), vst1q_f64((p) + 6, (a)[3]))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op) op##_f64
+#            define MMAX_U(op) op##_u64
+#            define MMAX_WIDTH 2
+#            define mmax_vec float64x2_t
+#            define mmax_mask uint64x2_t
+#            define mmax_v_bits(a) vreinterpretq_u64_f64(a)
+#            define mmax_v_from_bits(a) vreinterpretq_f64_u64(a)
+#            define mmax_v_sign() vdupq_n_u64((uint64_t)1 << 63)
+#        else
+#            define MMAX_I(op) op##_f32
+#            define MMAX_U(op) op##_u32
+#            define MMAX_WIDTH 4
+#            define mmax_vec float32x4_t
+#            define mmax_mask uint32x4_t
+#            define mmax_v_bits(a) vreinterpretq_u32_f32(a)
+#            define mmax_v_from_bits(a) vreinterpretq_f32_u32(a)
+#            define mmax_v_sign() vdupq_n_u32((uint32_t)1 << 31)
+#        endif
+#        define mmax_v_set(r) MMAX_I(vdupq_n)(r)
+#        define mmax_v_zero() MMAX_I(vdupq_n)(0)
+#        define mmax_v_load(p) MMAX_I(vld1q)(p)
+#        define mmax_v_store(p, a) MMAX_I(vst1q)(p, a)
+#        define mmax_v_add(a, b) MMAX_I(vaddq)(a, b)
+#        define mmax_v_sub(a, b) MMAX_I(vsubq)(a, b)
+#        define mmax_v_mul(a, b) MMAX_I(vmulq)(a, b)
+#        define mmax_v_fma(a, b, c) MMAX_I(vfmaq)(c, a, b)
+#        define mmax_v_sqrt(a) MMAX_I(vsqrtq)(a)
+#        define mmax_v_min(a, b) MMAX_I(vminq)(a, b)
+#        define mmax_v_max(a, b) MMAX_I(vmaxq)(a, b)
+#        define mmax_v_abs(a) MMAX_I(vabsq)(a)
+#        define mmax_v_copysign(a, b) MMAX_I(vbslq)(mmax_v_sign(), b, a)
+#        define mmax_v_lt(a, b) MMAX_I(vcltq)(a, b)
+#        define mmax_v_le(a, b) MMAX_I(vcleq)(a, b)
+#        define mmax_v_ne(a, b) mmax_m_not(MMAX_I(vceqq)(a, b))
+#        define mmax_v_nle(a, b) mmax_m_not(MMAX_I(vcleq)(a, b))
+#        define mmax_m_none() MMAX_U(vdupq_n)(0)
+#        define mmax_m_or(a, b) MMAX_U(vorrq)(a, b)
+#        define mmax_m_and(a, b) MMAX_U(vandq)(a, b)
+#        define mmax_v_select(m, a, b) MMAX_I(vbslq)(m, a, b)
+#        define mmax_v_keep(m, a) mmax_v_from_bits(MMAX_U(vandq)(m, mmax_v_bits(a)))
+#        define mmax_v_hmax(a) MMAX_I(vmaxvq)(a)
+#        define mmax_v_hmin(a) MMAX_I(vminvq)(a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_m_not(m) vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
+#            define mmax_m_bits(m) ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
+MMAX_INLINE float64x2_t MMAX_(pow2)(float64x2_t n)
+{
+    const uint64x2_t bits = vreinterpretq_u64_f64(n);
+    uint64x2_t table = vdupq_n_u64(mmax_pow2_table_f64[vgetq_lane_u64(bits, 0) & 7]);
+    table = vsetq_lane_u64(mmax_pow2_table_f64[vgetq_lane_u64(bits, 1) & 7], table, 1);
+    return vreinterpretq_f64_u64(vaddq_u64(vshlq_n_u64(bits, 49), table));
+}
+MMAX_INLINE float64x2_t MMAX_(pow2_rest)(float64x2_t n)
+{
+    const uint64x2_t bits = vreinterpretq_u64_f64(n);
+    const float64x2_t low = vdupq_n_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 0) & 7]);
+    return vsetq_lane_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 1) & 7], low, 1);
+}
+#            define mmax_v_pow2_rest(n) MMAX_(pow2_rest)(n)
+#            define mmax_v_fold(acc, out)                                                                              \
+                ((out)[0] = vaddq_f64((acc)[0], (acc)[4]), (out)[1] = vaddq_f64((acc)[1], (acc)[5]),                   \
+                 (out)[2] = vaddq_f64((acc)[2], (acc)[6]), (out)[3] = vaddq_f64((acc)[3], (acc)[7]))
+#        else
+#            define mmax_m_not(m) vmvnq_u32(m)
+#            define mmax_m_bits(m)                                                                                     \
+                ((unsigned)vaddvq_u32(vandq_u32(m, vld1q_u32(mmax_lane_bits))))
+static const uint32_t mmax_lane_bits[4] = {1, 2, 4, 8};
+MMAX_INLINE float32x4_t MMAX_(pow2)(float32x4_t n)
+{
+    /* The table as 32 bytes; entry j starts at byte 4j. */
+    const uint8x16x2_t table = {{vreinterpretq_u8_u32(vld1q_u32(mmax_pow2_table_f32)),
+                                 vreinterpretq_u8_u32(vld1q_u32(mmax_pow2_table_f32 + 4))}};
+    const uint32x4_t bits = vreinterpretq_u32_f32(n);
+    const uint32x4_t index = vmlaq_u32(vdupq_n_u32(0x03020100), vandq_u32(bits, vdupq_n_u32(7)), vdupq_n_u32(0x04040404));
+    const uint32x4_t entry = vreinterpretq_u32_u8(vqtbl2q_u8(table, vreinterpretq_u8_u32(index)));
+    return vreinterpretq_f32_u32(vaddq_u32(vshlq_n_u32(bits, 20), entry));
+}
+MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
+{
+    const float32x4_t low = vaddq_f32(vaddq_f32(acc[0], acc[4]), vaddq_f32(acc[2], acc[6]));
+    const float32x4_t high = vaddq_f32(vaddq_f32(acc[1], acc[5]), vaddq_f32(acc[3], acc[7]));
+    out[0] = vcvt_f64_f32(vget_low_f32(low));
+    out[1] = vcvt_f64_f32(vget_high_f32(low));
+    out[2] = vcvt_f64_f32(vget_low_f32(high));
+    out[3] = vcvt_f64_f32(vget_high_f32(high));
+}
+#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
+#        endif
+#        define mmax_v_pow2(n) MMAX_(pow2)(n)
+MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
+{
+    const float64x2_t two = vaddq_f64(vaddq_f64(sum[0], sum[2]), vaddq_f64(sum[1], sum[3]));
+    return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
+}
+
+/* ---- WebAssembly SIMD128 ---- */
+#    elif defined(MMAX_PASS_WASM128)
+#        define MMAX_TIER wasm128
+#        define MMAX_FMA 0
+#        define MMAX_DREGS 4
+#        define mmax_vec v128_t
+#        define mmax_mask v128_t
+#        define mmax_dvec v128_t
+#        define mmax_d_zero() wasm_f64x2_splat(0.0)
+#        define mmax_d_add(a, b) wasm_f64x2_add(a, b)
+#        define mmax_d_sub(a, b) wasm_f64x2_sub(a, b)
+#        define mmax_d_store(p, a)                                                                                      \
+            (wasm_v128_store(p, (a)[0]), wasm_v128_store((p) + 2, (a)[1]), wasm_v128_store((p) + 4, (a)[2]), wasm_v128_store((p) + 6, (a)[3]))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op) wasm_f64x2_##op
+#            define MMAX_WIDTH 2
+#            define mmax_m_bits(m) ((unsigned)wasm_i64x2_bitmask(m))
+#        else
+#            define MMAX_I(op) wasm_f32x4_##op
+#            define MMAX_WIDTH 4
+#            define mmax_m_bits(m) ((unsigned)wasm_i32x4_bitmask(m))
+#        endif
+#        define mmax_v_set(r) MMAX_I(splat)(r)
+#        define mmax_v_zero() MMAX_I(splat)(0)
+#        define mmax_v_load(p) wasm_v128_load(p)
+#        define mmax_v_store(p, a) wasm_v128_store(p, a)
+#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c) MMAX_I(add)(MMAX_I(mul)(a, b), c)
+#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
+#        define mmax_v_min(a, b) MMAX_I(pmin)(b, a)
+#        define mmax_v_max(a, b) MMAX_I(pmax)(b, a)
+#        define mmax_v_abs(a) MMAX_I(abs)(a)
+#        define mmax_v_copysign(a, b) wasm_v128_or(a, wasm_v128_and(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b) MMAX_I(lt)(a, b)
+#        define mmax_v_le(a, b) MMAX_I(le)(a, b)
+#        define mmax_v_ne(a, b) MMAX_I(ne)(a, b)
+#        define mmax_v_nle(a, b) wasm_v128_not(MMAX_I(le)(a, b))
+#        define mmax_m_none() wasm_i32x4_splat(0)
+#        define mmax_m_or(a, b) wasm_v128_or(a, b)
+#        define mmax_m_and(a, b) wasm_v128_and(a, b)
+#        define mmax_v_select(m, a, b) wasm_v128_bitselect(a, b, m)
+#        define mmax_v_keep(m, a) wasm_v128_and(m, a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_high(a) wasm_v128_and(a, wasm_i64x2_splat((int64_t)0xfffffffff8000000))
+MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
+{
+    const v128_t table = wasm_u64x2_make(mmax_pow2_table_f64[wasm_i64x2_extract_lane(n, 0) & 7],
+                                         mmax_pow2_table_f64[wasm_i64x2_extract_lane(n, 1) & 7]);
+    return wasm_i64x2_add(wasm_i64x2_shl(n, 49), table);
+}
+#            define mmax_v_pow2_rest(n)                                                                                \
+                wasm_f64x2_make(mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 0) & 7],                                 \
+                                mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 1) & 7])
+#            define mmax_v_fold(acc, out)                                                                              \
+                ((out)[0] = wasm_f64x2_add((acc)[0], (acc)[4]), (out)[1] = wasm_f64x2_add((acc)[1], (acc)[5]),         \
+                 (out)[2] = wasm_f64x2_add((acc)[2], (acc)[6]), (out)[3] = wasm_f64x2_add((acc)[3], (acc)[7]))
+MMAX_INLINE double MMAX_(hmax)(v128_t a)
+{
+    return wasm_f64x2_extract_lane(wasm_f64x2_pmax(wasm_i64x2_shuffle(a, a, 1, 1), a), 0);
+}
+MMAX_INLINE double MMAX_(hmin)(v128_t a)
+{
+    return wasm_f64x2_extract_lane(wasm_f64x2_pmin(wasm_i64x2_shuffle(a, a, 1, 1), a), 0);
+}
+#        else
+#            define mmax_v_high(a) wasm_v128_and(a, wasm_i32x4_splat((int32_t)0xfffff000))
+MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
+{
+    const v128_t table = wasm_u32x4_make(mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 0) & 7],
+                                         mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 1) & 7],
+                                         mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 2) & 7],
+                                         mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 3) & 7]);
+    return wasm_i32x4_add(wasm_i32x4_shl(n, 20), table);
+}
+MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
+{
+    const v128_t low = wasm_f32x4_add(wasm_f32x4_add(acc[0], acc[4]), wasm_f32x4_add(acc[2], acc[6]));
+    const v128_t high = wasm_f32x4_add(wasm_f32x4_add(acc[1], acc[5]), wasm_f32x4_add(acc[3], acc[7]));
+    out[0] = wasm_f64x2_promote_low_f32x4(low);
+    out[1] = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(low, low, 1, 1));
+    out[2] = wasm_f64x2_promote_low_f32x4(high);
+    out[3] = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(high, high, 1, 1));
+}
+#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
+MMAX_INLINE float MMAX_(hmax)(v128_t a)
+{
+    const v128_t two = wasm_f32x4_pmax(wasm_i32x4_shuffle(a, a, 2, 3, 2, 3), a);
+    return wasm_f32x4_extract_lane(wasm_f32x4_pmax(wasm_i32x4_shuffle(two, two, 1, 1, 1, 1), two), 0);
+}
+MMAX_INLINE float MMAX_(hmin)(v128_t a)
+{
+    const v128_t two = wasm_f32x4_pmin(wasm_i32x4_shuffle(a, a, 2, 3, 2, 3), a);
+    return wasm_f32x4_extract_lane(wasm_f32x4_pmin(wasm_i32x4_shuffle(two, two, 1, 1, 1, 1), two), 0);
+}
+#        endif
+#        define mmax_v_hmax(a) MMAX_(hmax)(a)
+#        define mmax_v_hmin(a) MMAX_(hmin)(a)
+#        define mmax_v_pow2(n) MMAX_(pow2)(n)
+MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
+{
+    const v128_t two = wasm_f64x2_add(wasm_f64x2_add(sum[0], sum[2]), wasm_f64x2_add(sum[1], sum[3]));
+    return wasm_f64x2_extract_lane(two, 0) + wasm_f64x2_extract_lane(two, 1);
+}
+
+/* ---- plain C: a register is one number ---- */
+#    else
+#        define MMAX_TIER scalar
+#        define MMAX_FMA MMAX_SCALAR_FMA
+#        define MMAX_DREGS 8
+#        define MMAX_WIDTH 1
+#        define mmax_vec mmax_real
+#        define mmax_mask int
+#        define mmax_dvec double
+#        define mmax_d_zero() 0.0
+#        define mmax_d_add(a, b) ((a) + (b))
+#        define mmax_d_sub(a, b) ((a) - (b))
+#        define mmax_d_store(p, a) ((void)memcpy(p, a, 8 * sizeof(double)))
+#        define mmax_v_set(r) (r)
+#        define mmax_v_zero() ((mmax_real)0)
+#        define mmax_v_load(p) (*(p))
+#        define mmax_v_store(p, a) ((void)(*(p) = (a)))
+#        define mmax_v_add(a, b) ((mmax_real)((a) + (b)))
+#        define mmax_v_sub(a, b) ((mmax_real)((a) - (b)))
+#        define mmax_v_mul(a, b) ((mmax_real)((a) * (b)))
+#        define mmax_v_fma(a, b, c) mmax_s_fma(a, b, c)
+#        define mmax_v_sqrt(a) mmax_s_sqrt(a)
+MMAX_INLINE mmax_real MMAX_(min)(mmax_real a, mmax_real b) { return a < b ? a : b; }
+MMAX_INLINE mmax_real MMAX_(max)(mmax_real a, mmax_real b) { return a > b ? a : b; }
+#        define mmax_v_min(a, b) MMAX_(min)(a, b)
+#        define mmax_v_max(a, b) MMAX_(max)(a, b)
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_BITS uint64_t
+#            define MMAX_SIGN ((uint64_t)1 << 63)
+#            define MMAX_LOW_BITS ((uint64_t)0x7ffffff)
+#        else
+#            define MMAX_BITS uint32_t
+#            define MMAX_SIGN ((uint32_t)1 << 31)
+#            define MMAX_LOW_BITS ((uint32_t)0xfff)
+#        endif
+MMAX_INLINE MMAX_BITS MMAX_(bits)(mmax_real a)
+{
+    MMAX_BITS bits;
+    memcpy(&bits, &a, sizeof bits);
+    return bits;
+}
+MMAX_INLINE mmax_real MMAX_(from_bits)(MMAX_BITS bits)
+{
+    mmax_real a;
+    memcpy(&a, &bits, sizeof a);
+    return a;
+}
+#        define mmax_v_abs(a) MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_SIGN)
+#        define mmax_v_copysign(a, b) MMAX_(from_bits)(MMAX_(bits)(a) | (MMAX_(bits)(b) & MMAX_SIGN))
+#        define mmax_v_high(a) MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_LOW_BITS)
+#        define mmax_v_lt(a, b) ((a) < (b))
+#        define mmax_v_le(a, b) ((a) <= (b))
+#        define mmax_v_ne(a, b) ((a) != (b))
+#        define mmax_v_nle(a, b) (!((a) <= (b)))
+#        define mmax_m_none() 0
+#        define mmax_m_or(a, b) ((int)(a) | (int)(b))
+#        define mmax_m_and(a, b) ((int)(a) & (int)(b))
+#        define mmax_m_bits(m) ((unsigned)(m))
+#        define mmax_v_select(m, a, b) ((m) ? (a) : (b))
+#        define mmax_v_keep(m, a) ((m) ? (a) : (mmax_real)0)
+#        define mmax_v_hmax(a) (a)
+#        define mmax_v_hmin(a) (a)
+MMAX_INLINE mmax_real MMAX_(pow2)(mmax_real n)
+{
+    const MMAX_BITS bits = MMAX_(bits)(n);
+#        if MMAX_PASS_DOUBLE
+    return MMAX_(from_bits)((bits << 49) + mmax_pow2_table_f64[bits & 7]);
+#        else
+    return MMAX_(from_bits)((bits << 20) + mmax_pow2_table_f32[bits & 7]);
+#        endif
+}
+#        define mmax_v_pow2(n) MMAX_(pow2)(n)
+#        define mmax_v_pow2_rest(n) mmax_pow2_rest_f64[MMAX_(bits)(n) & 7]
+#        if (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16) || (defined(__clang__) && defined(__FAST_MATH__))
+/* Drops the excess precision of a wider evaluation, and stops the rewriting of (a + b) - b. */
+MMAX_INLINE mmax_real MMAX_(opaque)(mmax_real a)
+{
+    volatile mmax_real narrow = a;
+    return narrow;
+}
+#            define mmax_v_opaque(a) MMAX_(opaque)(a)
+#        endif
+MMAX_INLINE void MMAX_(fold)(const mmax_real *acc, double *out)
+{
+    for (int lane = 0; lane < 8; ++lane) {
+#        if MMAX_PASS_DOUBLE
+        out[lane] = acc[lane] + acc[lane + 8];
+#        else
+        out[lane] = (mmax_real)((mmax_real)(acc[lane] + acc[lane + 16]) + (mmax_real)(acc[lane + 8] + acc[lane + 24]));
+#        endif
+    }
+}
+#        define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
+MMAX_INLINE double MMAX_(d_total)(const double *sum)
+{
+    const double four[4] = {sum[0] + sum[4], sum[1] + sum[5], sum[2] + sum[6], sum[3] + sum[7]};
+    return (four[0] + four[2]) + (four[1] + four[3]);
+}
+#    endif
+
+/* ---- what follows from the block above ---- */
+#    define MMAX_REGS (MMAX_LANES / MMAX_WIDTH)
+#    if MMAX_WIDTH == 1
+#        define mmax_v_load_part(p, count, fill) (fill)
+#        define mmax_v_store_part(p, count, a) ((void)(a))
+#        define mmax_v_first(a, count) (a)
+#    endif
+/* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
+#    if MMAX_FMA && MMAX_WIDTH > 1
+#        define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
+#    else
+#        define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
+#    endif
+#    define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
+
+#    if !defined(mmax_v_load_part)
+/* Machines without masked loads and stores go through a small array. */
+MMAX_INLINE mmax_vec MMAX_(load_part)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
+{
+    mmax_real lanes[MMAX_WIDTH];
+    mmax_v_store(lanes, fill);
+    for (ptrdiff_t i = 0; i < count; ++i) {
+        lanes[i] = p[i];
+    }
+    return mmax_v_load(lanes);
+}
+MMAX_INLINE void MMAX_(store_part)(mmax_real *p, ptrdiff_t count, mmax_vec a)
+{
+    mmax_real lanes[MMAX_WIDTH];
+    mmax_v_store(lanes, a);
+    for (ptrdiff_t i = 0; i < count; ++i) {
+        p[i] = lanes[i];
+    }
+}
+#        define mmax_v_load_part(p, count, fill) MMAX_(load_part)(p, count, fill)
+#        define mmax_v_store_part(p, count, a) MMAX_(store_part)(p, count, a)
+MMAX_INLINE mmax_vec MMAX_(first)(mmax_vec a, ptrdiff_t count)
+{
+    mmax_real lanes[MMAX_WIDTH];
+    mmax_v_store(lanes, a);
+    return MMAX_(load_part)(lanes, count, mmax_v_zero());
+}
+#        define mmax_v_first(a, count) MMAX_(first)(a, count)
+#    endif
+
+/* The three above for any count; a count of at least MMAX_WIDTH that the compiler knows costs nothing. */
+MMAX_INLINE mmax_vec MMAX_(load_upto)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
+{
+    return count >= MMAX_WIDTH ? mmax_v_load(p) : count <= 0 ? fill : mmax_v_load_part(p, count, fill);
+}
+MMAX_INLINE void MMAX_(store_upto)(mmax_real *p, ptrdiff_t count, mmax_vec a)
+{
+    if (count >= MMAX_WIDTH) {
+        mmax_v_store(p, a);
+    } else if (count > 0) {
+        mmax_v_store_part(p, count, a);
+    }
+}
+MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
+{
+    return count >= MMAX_WIDTH ? a : count <= 0 ? mmax_v_zero() : mmax_v_first(a, count);
+}
+
+/* ==== kernels ==== */
+
+/* ---- numbers ---- */
+#    if MMAX_FMA && MMAX_GNUC
+#        define mmax_s_dfma(a, b, c) __builtin_fma(a, b, c)
+#    elif MMAX_FMA
+#        define mmax_s_dfma(a, b, c) fma(a, b, c)
+#    else
+#        define mmax_s_dfma(a, b, c) ((a) * (b) + (c))
+#    endif
+#    if MMAX_PASS_DOUBLE
+#        define mmax_s_fma(a, b, c) mmax_s_dfma(a, b, c)
+#        define mmax_s_sqrt(a) sqrt(a)
+#        define MMAX_REAL_MAX DBL_MAX
+#        define MMAX_REAL_MIN DBL_MIN
+#        define MMAX_QUIET_NAN mmax_f64_from_bits(0x7ff8000000000000)
+#        define MMAX_INFINITY mmax_f64_from_bits(0x7ff0000000000000)
+#        define MMAX_REAL_MIN_ROOT 1.4916681462400413e-154 /* 2^-511 */
+#        define MMAX_TINY MMAX_TWO_TO_MINUS_64
+#        define mmax_is_masked(a) mmax_f64_is_masked(a)
+#        define mmax_real_floor(a) (a)
+#        define mmax_real_ceil(a) (a)
+#        define mmax_is_nan(a) mmax_f64_is_nan(a)
+#        define mmax_is_finite(a) mmax_f64_is_finite(a)
+#    else
+#        if MMAX_FMA && MMAX_GNUC
+#            define mmax_s_fma(a, b, c) __builtin_fmaf(a, b, c)
+#        elif MMAX_FMA
+#            define mmax_s_fma(a, b, c) fmaf(a, b, c)
+#        else
+#            define mmax_s_fma(a, b, c) ((float)((float)((a) * (b)) + (c)))
+#        endif
+#        define mmax_s_sqrt(a) ((float)sqrt(a))
+#        define MMAX_REAL_MAX FLT_MAX
+#        define MMAX_REAL_MIN FLT_MIN
+#        define MMAX_QUIET_NAN mmax_f32_from_bits(0x7fc00000)
+#        define MMAX_INFINITY mmax_f32_from_bits(0x7f800000)
+#        define MMAX_REAL_MIN_ROOT 1.0842021724855044e-19f /* 2^-63 */
+#        define MMAX_TINY MMAX_TWO_TO_MINUS_64
+#        define mmax_is_masked(a) mmax_f32_is_masked(a)
+#        define mmax_real_floor(a) mmax_f32_floor(a)
+#        define mmax_real_ceil(a) mmax_f32_ceil(a)
+#        define mmax_is_nan(a) mmax_f32_is_nan(a)
+#        define mmax_is_finite(a) mmax_f32_is_finite(a)
+#    endif
+
+/* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
+#    define MMAX_PAIR (2 * MMAX_LANES)
+#    define MMAX_CHUNK (8 * MMAX_LANES)
+
+typedef struct MMAX_(sum) {
+    mmax_dvec sum[MMAX_DREGS];
+#    if MMAX_PASS_DOUBLE
+    mmax_dvec error[MMAX_DREGS];
+#    endif
+} MMAX_(sum);
+
+MMAX_INLINE void MMAX_(sum_clear)(MMAX_(sum) * total)
+{
+    MMAX_EACH_D(j) { total->sum[j] = mmax_d_zero(); }
+#    if MMAX_PASS_DOUBLE
+    MMAX_EACH_D(j) { total->error[j] = mmax_d_zero(); }
+#    endif
+}
+
+MMAX_INLINE void MMAX_(sum_add)(MMAX_(sum) * total, const mmax_vec *lanes)
+{
+    mmax_dvec part[MMAX_DREGS];
+    mmax_v_fold(lanes, part);
+#    if MMAX_PASS_DOUBLE
+    /* Knuth's TwoSum: what the addition rounds away is kept. */
+    MMAX_EACH_D(j)
+    {
+        const mmax_dvec sum = mmax_d_add(total->sum[j], part[j]);
+        const mmax_dvec shadow = mmax_d_sub(sum, total->sum[j]);
+        const mmax_dvec lost =
+            mmax_d_add(mmax_d_sub(total->sum[j], mmax_d_sub(sum, shadow)), mmax_d_sub(part[j], shadow));
+        total->error[j] = mmax_d_add(total->error[j], lost);
+        total->sum[j] = sum;
+    }
+#    else
+    MMAX_EACH_D(j) { total->sum[j] = mmax_d_add(total->sum[j], part[j]); }
+#    endif
+}
+
+/* The same for several sums at once, out of line: code size counts where they are many. */
+MMAX_NOINLINE void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REGS], int count)
+{
+    for (int i = 0; i < count; ++i) {
+        MMAX_(sum_add)(&totals[i], lanes[i]);
+    }
+}
+
+MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
+{
+#    if MMAX_PASS_DOUBLE
+    double sum[8], error;
+    mmax_d_store(sum, total->sum);
+    error = MMAX_(d_total)(total->error);
+    for (int half = 4; half > 0; half /= 2) {
+        for (int j = 0; j < half; ++j) {
+            const double a = sum[j], b = sum[j + half], together = a + b, shadow = together - a;
+            error += (a - (together - shadow)) + (b - shadow);
+            sum[j] = together;
+        }
+    }
+    return sum[0] + error;
+#    else
+    return MMAX_(d_total)(total->sum);
+#    endif
+}
+
+MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
+{
+    for (int i = 0; i < count; ++i) {
+        MMAX_(sum_clear)(&sums[i]);
+    }
+}
+
+/* ---- walking over a row ----
+ * step(at, left, k, part) handles one register: the entries from `at`, of which `left` exist. Whole blocks of
+ * MMAX_LANES come first, unrolled over the registers k of a block, with a `left` that the compiler knows; then
+ * register by register what is left over.
+ */
+#    define MMAX_SWEEP(n, step)                                                                                        \
+        do {                                                                                                           \
+            size_t at_ = 0;                                                                                            \
+            for (; at_ + MMAX_LANES <= (n); at_ += MMAX_LANES) {                                                       \
+                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) }                 \
+            }                                                                                                          \
+            for (; at_ < (n); at_ += MMAX_WIDTH) {                                                                     \
+                step(at_, (ptrdiff_t)((n)-at_), 0, tail)                                                               \
+            }                                                                                                          \
+        } while (0)
+
+#    define MMAX_MOST_SUMS 8
+#    define MMAX_LANES_CLEAR(lanes, sum_count)                                                                         \
+        MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)                                                        \
+        {                                                                                                              \
+            if (i_ < (sum_count)) {                                                                                    \
+                MMAX_EACH(k_) { lanes[i_][k_] = mmax_v_zero(); }                                                       \
+            }                                                                                                          \
+        }
+/* Copies, because what a call is handed the address of cannot stay in registers. */
+#    define MMAX_LANES_FLUSH(sums, lanes, sum_count)                                                                   \
+        if ((sum_count) == 1) {                                                                                        \
+            MMAX_(sum_add)(sums, lanes[0]);                                                                            \
+        } else {                                                                                                       \
+            mmax_vec copy_[MMAX_MOST_SUMS][MMAX_REGS];                                                                 \
+            MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)                                                    \
+            {                                                                                                          \
+                if (i_ < (sum_count)) {                                                                                \
+                    MMAX_EACH(k_) { copy_[i_][k_] = lanes[i_][k_]; }                                                   \
+                }                                                                                                      \
+            }                                                                                                          \
+            MMAX_(sums_add)(sums, copy_, sum_count);                                                                   \
+        }
+
+/* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
+#    define MMAX_SWEEP_LANES(n, sums, sum_count, width, main_step, tail_step)                                          \
+        do {                                                                                                           \
+            const size_t whole_ = (n) - (n) % (width);                                                                 \
+            for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += MMAX_CHUNK) {                                           \
+                const size_t end_ = whole_ - chunk_ < MMAX_CHUNK ? whole_ : chunk_ + MMAX_CHUNK;                       \
+                mmax_vec lanes_main[MMAX_MOST_SUMS][MMAX_REGS];                                                        \
+                MMAX_LANES_CLEAR(lanes_main, sum_count)                                                                \
+                for (size_t at_ = chunk_; at_ < end_; at_ += (width)) {                                                \
+                    MMAX_EACH(k_) { main_step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) }        \
+                }                                                                                                      \
+                MMAX_LANES_FLUSH(sums, lanes_main, sum_count)                                                          \
+            }                                                                                                          \
+            if (whole_ < (n)) {                                                                                        \
+                mmax_vec lanes_tail[MMAX_MOST_SUMS][MMAX_REGS];                                                        \
+                MMAX_LANES_CLEAR(lanes_tail, sum_count)                                                                \
+                for (size_t at_ = whole_; at_ < (n); at_ += MMAX_WIDTH) {                                              \
+                    const int k_ = (int)(at_ / MMAX_WIDTH % MMAX_REGS);                                                \
+                    tail_step(at_, (ptrdiff_t)((n)-at_), k_, tail)                                                     \
+                }                                                                                                      \
+                MMAX_LANES_FLUSH(sums, lanes_tail, sum_count)                                                          \
+            }                                                                                                          \
+        } while (0)
+#    define MMAX_SWEEP_SUM(n, sums, sum_count, step) MMAX_SWEEP_LANES(n, sums, sum_count, MMAX_LANES, step, step)
+
+/* A register's first lane: the arithmetic of the kernels for a single entry. */
+MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
+{
+    mmax_real lanes[MMAX_WIDTH];
+    mmax_v_store(lanes, a);
+    return lanes[0];
+}
+
+/* ---- what a call prepares once ---- */
+typedef struct MMAX_(call) {
+    double scale;
+    mmax_real input_scale;                        /* MultiMax: the scale, applied before sigma */
+    mmax_real scale_high, scale_low;              /* what multiplies a centred score, in two parts */
+    mmax_real log2e, log2e_high, log2e_low;       /* log2(e) times the scale (MultiMax: times 1), and in two parts */
+    mmax_real before, after;                      /* powers of two that bring extreme scales within range */
+    mmax_real epsilon;                            /* EvSoftMax: weight of entries below the mean */
+    double epsilon_loss;                          /* its -log, for the loss */
+    mmax_real b[2], d[2];                         /* MultiMax: the kinks; where a term is absent, out of reach */
+    mmax_real below[2], above[2];                 /* 1 - t_b and t_d - 1 */
+    int general;                                  /* every row is a MMAX_ROW_GENERAL one */
+} MMAX_(call);
+
+/* log2(e), rounded to nearest, and the rest */
+#    define MMAX_LOG2E 1.4426950408889634
+#    define MMAX_LOG2E_REST 2.0355273740931033e-17
+
+MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params *p, double epsilon)
+{
+    MMAX_(call) c;
+    double exponent_scale = p ? 1.0 : scale;
+    memset(&c, 0, sizeof c);
+    c.scale = scale;
+    c.input_scale = (mmax_real)scale;
+    c.before = 1;
+    c.after = 1;
+    if (!p && scale < 8.673617379884035e-19 /* 2^-60 */) {
+        c.before = (mmax_real)MMAX_TWO_TO_MINUS_64;
+        exponent_scale *= MMAX_TWO_TO_64;
+        c.general = 1;
+    } else if (!p && scale > 1152921504606846976.0 /* 2^60 */) {
+        c.after = (mmax_real)MMAX_TWO_TO_64;
+        exponent_scale *= MMAX_TWO_TO_MINUS_64;
+        c.general = 1;
+    }
+    c.scale_high = (mmax_real)exponent_scale;
+    c.scale_low = (mmax_real)(exponent_scale - (double)c.scale_high);
+#    if MMAX_PASS_DOUBLE
+    {
+        /* Dekker's product: the halves have 26 bits, so that their products are exact. */
+        const double scale_top = mmax_f64_top(exponent_scale), scale_rest = exponent_scale - scale_top;
+        const double log2e_top = mmax_f64_top(MMAX_LOG2E), log2e_rest = MMAX_LOG2E - log2e_top;
+        const double product = exponent_scale * MMAX_LOG2E;
+        const double lost = ((scale_top * log2e_top - product) + scale_top * log2e_rest + scale_rest * log2e_top) +
+                            scale_rest * log2e_rest;
+        const double rest = lost + exponent_scale * MMAX_LOG2E_REST;
+        c.log2e = product;
+        c.log2e_high = MMAX_FMA ? product : mmax_f64_top(product);
+        c.log2e_low = (product - c.log2e_high) + rest;
+    }
+#    else
+    {
+        const double product = exponent_scale * MMAX_LOG2E;
+        c.log2e = (float)product;
+        c.log2e_high = MMAX_FMA ? c.log2e : mmax_f32_top(c.log2e);
+        c.log2e_low = (float)(product - (double)c.log2e_high);
+    }
+#    endif
+    c.epsilon = (mmax_real)epsilon;
+    for (int i = 0; p && i < p->order; ++i) {
+        /* max(b - x, 0) is 0 for b = -max, and max(x - d, 0) for d = max: that makes a term with t = 1 absent. */
+        c.below[i] = (mmax_real)(1.0 - p->t_b[i]);
+        c.above[i] = (mmax_real)(p->t_d[i] - 1.0);
+        c.b[i] = p->t_b[i] == 1.0 ? -MMAX_REAL_MAX : (mmax_real)p->b[i];
+        c.d[i] = p->t_d[i] == 1.0 ? MMAX_REAL_MAX : (mmax_real)p->d[i];
+    }
+    return c;
+}
+
+/* ---- the exponential ----
+ * exp(scale x) = 2^(k/8) 2^f, k/8 = round(x log2e) to eighths, |f| <= 1/16 and a bit. k comes from adding
+ * 1.5 * 2^(digits - 4), whose last place is 1/8, and stays in the low bits of the sum. An integer `origin` taken off
+ * k/8 there divides the result by 2^origin: x is never rounded by a subtraction of the maximum.
+ */
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
+/* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
+#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
+            MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.525677512164676475e-5), f, 1.54045305719108130e-4), \
+                                               f, 1.33335579020565746e-3), f, 9.618129084775991350e-3), f,             \
+                                 5.550410866486828883e-2), f, 0.24022650695911557106), f, 0.69314718055994528623)
+#        define MMAX_SHIFT_LIMIT 8192.0   /* |max * scale * log2e| from which the maximum is subtracted first */
+#        define MMAX_PLAIN_RANGE 956.0    /* range of a row, in powers of two, with no underflow up to 2^30 entries */
+#        define MMAX_BIAS 64              /* exponentials are 2^64 times too large, the low ones stay normal */
+#        define MMAX_LOWEST (-1020)       /* exponent at which low entries are held */
+#    else
+#        define MMAX_ROUND_TO_EIGHTH 1572864.0f /* 1.5 * 2^20 */
+/* fpminimax(2^x - 1, [|1,2,3|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-25.2 relative */
+#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
+            MMAX_H(MMAX_H(mmax_v_set(5.5508323013782501e-2f), f, 0.24025787413120270f), f, 0.69314718246459961f)
+#        define MMAX_SHIFT_LIMIT 1024.0f
+#        define MMAX_PLAIN_RANGE 92.0f
+#        define MMAX_BIAS 64
+#        define MMAX_LOWEST (-100)
+#    endif
+#    define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
+
+#    if !defined(mmax_v_opaque)
+#        define mmax_v_opaque(a) (a)
+#    endif
+
+/* x*log2e - q, where q is x*log2e rounded to eighths */
+MMAX_INLINE mmax_vec MMAX_(reduce)(mmax_vec x, mmax_vec q, const MMAX_(call) * c)
+{
+#    if MMAX_FMA
+    const mmax_vec high = mmax_v_fma(x, mmax_v_set(c->log2e_high), mmax_v_sub(mmax_v_zero(), q));
+    return mmax_v_fma(x, mmax_v_set(c->log2e_low), high);
+#    else
+    /* The top halves of x and log2e have exact products. */
+    const mmax_vec x_top = mmax_v_high(x);
+    const mmax_vec x_rest = mmax_v_opaque(mmax_v_sub(x, x_top));
+    mmax_vec f = mmax_v_opaque(mmax_v_sub(mmax_v_mul(x_top, mmax_v_set(c->log2e_high)), q));
+    f = mmax_v_opaque(mmax_v_add(f, mmax_v_mul(x_rest, mmax_v_set(c->log2e_high))));
+    return mmax_v_add(f, mmax_v_mul(x, mmax_v_set(c->log2e_low)));
+#    endif
+}
+
+/* exp(scale x) * 2^(rounder - MMAX_ROUND_TO_EIGHTH) */
+MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) * c)
+{
+    const mmax_vec n = mmax_v_opaque(mmax_v_fma(x, mmax_v_set(c->log2e), rounder));
+    const mmax_vec f = MMAX_(reduce)(x, mmax_v_sub(n, rounder), c);
+    const mmax_vec power = mmax_v_pow2(n);
+#    if MMAX_PASS_DOUBLE
+    const mmax_vec slope = mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n));
+#    else
+    const mmax_vec slope = mmax_v_mul(f, MMAX_POW2_POLYNOMIAL(f));
+#    endif
+    return mmax_v_fma(power, slope, power);
+}
+
+/* ---- the origin of a row: what its exponentials are relative to ---- */
+typedef struct MMAX_(origin) {
+    mmax_real rounder; /* MMAX_ROUND_TO_EIGHTH - origin + MMAX_BIAS */
+    mmax_real shift;   /* taken off the scores first: 0 or the maximum */
+    mmax_real before;  /* what scores are multiplied by, so that differences do not overflow */
+    mmax_real lowest;  /* scores are held at this bound */
+    mmax_real max;     /* the largest score */
+    mmax_real mean;    /* EvSoftMax: entries below it are weighted by epsilon */
+    int kind;          /* MMAX_ROW_PLAIN, .. */
+} MMAX_(origin);
+
+MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(mmax_real min, mmax_real max, size_t n, const MMAX_(call) * c)
+{
+    MMAX_(origin) o;
+    mmax_real exponent = max * c->log2e;
+    o.shift = 0;
+    o.max = max;
+    o.before = mmax_is_finite(max - min) ? c->before : c->before * (mmax_real)0.25;
+    o.mean = -MMAX_REAL_MAX;
+    if (c->general || !(exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT)) {
+        o.shift = max;
+        exponent = 0;
+        o.kind = MMAX_ROW_GENERAL;
+    } else if (min == -MMAX_INFINITY) {
+        o.kind = MMAX_ROW_GENERAL;
+    } else {
+        o.kind = (max - min) * c->log2e < MMAX_PLAIN_RANGE && n <= ((size_t)1 << 30) ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+    }
+    {
+        const int whole = (int)exponent;
+        o.rounder = MMAX_ROUND_TO_EIGHTH - (mmax_real)(whole - MMAX_BIAS);
+        o.lowest = (mmax_real)(whole - MMAX_BIAS + MMAX_LOWEST) / c->log2e;
+    }
+    return o;
+}
+
+/* The score as MMAX_(exp) wants it. */
+MMAX_INLINE mmax_vec MMAX_(centre)(mmax_vec score, const MMAX_(origin) * o, const MMAX_(call) * c, int kind)
+{
+    if (kind == MMAX_ROW_GENERAL) {
+        const mmax_vec before = mmax_v_set(c->before);
+        const mmax_vec shift = mmax_v_set(o->shift * c->before);
+        score = mmax_v_mul(mmax_v_sub(mmax_v_mul(score, before), shift), mmax_v_set(c->after));
+    }
+    return kind >= MMAX_ROW_CLAMP ? mmax_v_max(mmax_v_set(o->lowest), score) : score;
+}
+
+/* The exponential of one score by the same arithmetic. */
+MMAX_INLINE mmax_real MMAX_(exp_of)(mmax_real score, const MMAX_(origin) * o, const MMAX_(call) * c)
+{
+    const mmax_vec centred = MMAX_(centre)(mmax_v_set(score), o, c, MMAX_ROW_GENERAL);
+    return MMAX_(lane)(MMAX_(exp)(centred, mmax_v_set(o->rounder), c));
+}
+
+/* ---- sigma, MultiMax eq. 6 ----
+ * max(b - x, 0) = b - min(x, b). Where first and second order overflow with opposite signs, `careful` lets the second
+ * decide; where nothing overflows it changes no bit. Masked entries stay -inf.
+ */
+MMAX_INLINE mmax_vec MMAX_(sigma)(mmax_vec s, const MMAX_(call) * c, int order, int careful)
+{
+    const mmax_vec b1 = mmax_v_set(c->b[0]), d1 = mmax_v_set(c->d[0]);
+    mmax_vec a = mmax_v_fma(mmax_v_set(c->below[0]), mmax_v_sub(b1, mmax_v_min(s, b1)), s);
+    a = mmax_v_fma(mmax_v_set(c->above[0]), mmax_v_sub(mmax_v_max(s, d1), d1), a);
+    if (order == 2) {
+        const mmax_vec b2 = mmax_v_set(c->b[1]), d2 = mmax_v_set(c->d[1]);
+        const mmax_vec u = mmax_v_sub(b2, mmax_v_min(s, b2)), v = mmax_v_sub(mmax_v_max(s, d2), d2);
+        const mmax_vec below = mmax_v_mul(mmax_v_set(c->below[1]), u), above = mmax_v_mul(mmax_v_set(c->above[1]), v);
+        const mmax_vec first = a;
+        a = mmax_v_fma(above, v, mmax_v_fma(below, u, a));
+        if (careful) {
+            const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX);
+            const mmax_vec second = mmax_v_fma(above, v, mmax_v_mul(below, u));
+            const mmax_vec other =
+                mmax_v_select(mmax_v_lt(largest, mmax_v_abs(second)), second, mmax_v_add(first, second));
+            a = mmax_v_select(mmax_v_nle(mmax_v_abs(a), largest), other, a);
+        }
+    }
+    return mmax_v_select(mmax_v_nle(mmax_v_abs(s), mmax_v_set(MMAX_REAL_MAX)), s, a);
+}
+
+/* The scores that are normalised. */
+MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int function, int careful)
+{
+    if (function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2) {
+        const mmax_vec s = mmax_v_mul(x, mmax_v_set(c->input_scale));
+        return MMAX_(sigma)(s, c, function == MMAX_MULTIMAX2 ? 2 : 1, careful);
+    }
+    return x;
+}
+
+/* ---- first pass: the extremes of the scores ---- */
+typedef struct MMAX_(extremes) {
+    mmax_real min, max;
+    int careful; /* sigma of an active entry is not finite: decide with the careful form */
+    double sum;  /* of x, EvSoftMax only */
+} MMAX_(extremes);
+
+MMAX_INLINE MMAX_(extremes)
+    MMAX_(row_extremes)(const mmax_real *x, size_t n, const MMAX_(call) * c, int function, int careful)
+{
+    const mmax_vec fill = mmax_v_set(x[0]), largest = mmax_v_set(MMAX_REAL_MAX), masked = mmax_v_set(-MMAX_INFINITY);
+    const mmax_vec first = MMAX_(score)(fill, c, function, careful);
+    mmax_vec min_main[MMAX_REGS], max_main[MMAX_REGS], min_tail[1], max_tail[1];
+    mmax_mask overflow = mmax_m_none();
+    MMAX_(sum) sum[1];
+    MMAX_(extremes) e;
+    MMAX_EACH(k) { min_main[k] = max_main[k] = first; }
+    min_tail[0] = max_tail[0] = first;
+    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                                   \
+        const mmax_vec score = MMAX_(score)(logit, c, function, careful);                                              \
+        max_##part[k] = mmax_v_max(score, max_##part[k]);                                                              \
+        min_##part[k] = mmax_v_min(score, min_##part[k]);                                                              \
+        if (function == MMAX_MULTIMAX2 && !careful) {                                                                  \
+            const mmax_mask beyond = mmax_v_nle(mmax_v_abs(score), largest);                                           \
+            overflow = mmax_m_or(overflow, mmax_m_and(beyond, mmax_v_nle(logit, masked)));                             \
+        }
+#    define MMAX_STEP_SUM(at, left, k, part)                                                                           \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                                   \
+        max_main[0] = mmax_v_max(logit, max_main[0]);                                                                  \
+        min_main[0] = mmax_v_min(logit, min_main[0]);                                                                  \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(logit, left));
+    if (function == MMAX_EVSOFTMAX) {
+        MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP_SUM);
+    } else {
+        MMAX_SWEEP(n, MMAX_STEP);
+    }
+#    undef MMAX_STEP
+#    undef MMAX_STEP_SUM
+    MMAX_EACH(k)
+    {
+        max_tail[0] = mmax_v_max(max_main[k], max_tail[0]);
+        min_tail[0] = mmax_v_min(min_main[k], min_tail[0]);
+    }
+    e.max = mmax_v_hmax(max_tail[0]);
+    e.min = mmax_v_hmin(min_tail[0]);
+    e.careful = mmax_m_bits(overflow) != 0;
+    e.sum = MMAX_(sum_total)(sum);
+    return e;
+}
+
+/* ---- rows without a normal result ---- */
+MMAX_STATIC int MMAX_(has_nan)(const mmax_real *x, size_t n)
+{
+    int found = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (!mmax_is_finite(x[i]) && !mmax_is_masked(x[i])) {
+            found = 1;
+        }
+    }
+    return found;
+}
+MMAX_STATIC void MMAX_(fill)(mmax_real *y, size_t n, mmax_real value)
+{
+    for (size_t i = 0; i < n; ++i) {
+        y[i] = value;
+    }
+}
+/* Active entries of x: NaN or, where `nan` is 0, `masked` like the others. y may be x. */
+MMAX_STATIC void MMAX_(fill_special)(mmax_real *y, const mmax_real *x, size_t n, int nan, mmax_real masked)
+{
+    const mmax_real active = nan ? MMAX_QUIET_NAN : masked;
+    for (size_t i = 0; i < n; ++i) {
+        y[i] = mmax_is_masked(x[i]) ? masked : active;
+    }
+}
+/* NaN, but 0 where `zeros_stay` and y is 0. gx may be y. */
+MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, int zeros_stay)
+{
+    const mmax_real nan = MMAX_QUIET_NAN;
+    for (size_t i = 0; i < n; ++i) {
+        gx[i] = zeros_stay && y[i] == 0 && !mmax_is_nan(y[i]) ? 0 : nan;
+    }
+}
+
+
+/* ---- softmax, multimax, evsoftmax ---- */
+
+
+typedef struct MMAX_(exp_sums) {
+    double rest; /* of all exponentials, or of those below the maximum */
+    double ties; /* how many entries are at the maximum */
+} MMAX_(exp_sums);
+
+/* One register of exponentials, 0 at masked entries. */
+MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, mmax_vec score, const MMAX_(origin) * o, const MMAX_(call) * c,
+                                     int function, int kind)
+{
+    mmax_vec e = MMAX_(exp)(MMAX_(centre)(score, o, c, kind), mmax_v_set(o->rounder), c);
+    if (kind == MMAX_ROW_GENERAL) {
+        e = mmax_v_keep(mmax_v_nle(x, mmax_v_set(-MMAX_INFINITY)), e);
+    }
+    if (function == MMAX_EVSOFTMAX) {
+        e = mmax_v_select(mmax_v_lt(x, mmax_v_set(o->mean)), mmax_v_mul(e, mmax_v_set(c->epsilon)), e);
+    }
+    return e;
+}
+
+/* Second pass: exponentials relative to the origin, into y where `store` says so; with `rest` the entries at the
+ * maximum are counted and left out of the sum, so that log(sum) does not lose what is small beside them. */
+MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                           const MMAX_(call) * c, int function, int careful, int kind, int store,
+                                           int rest)
+{
+    const mmax_vec max = mmax_v_set(o->max), one = mmax_v_set((mmax_real)1);
+    MMAX_(sum) sums[2];
+    MMAX_(exp_sums) result;
+    MMAX_(sums_clear)(sums, 2);
+#    define MMAX_TERM(e, at, left, k, part)                                                                            \
+        mmax_vec e;                                                                                                    \
+        {                                                                                                              \
+            const mmax_vec logit = MMAX_(load_upto)(x + (at), left, mmax_v_zero());                                    \
+            const mmax_vec score = MMAX_(score)(logit, c, function, careful);                                          \
+            e = MMAX_(exp_part)(logit, score, o, c, function, kind);                                                   \
+            if (store) {                                                                                               \
+                MMAX_(store_upto)(y + (at), left, e);                                                                  \
+            }                                                                                                          \
+            if (rest) {                                                                                                \
+                const mmax_vec tie = MMAX_(first_upto)(mmax_v_keep(mmax_v_le(max, score), one), left);                 \
+                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], tie);                                              \
+                e = mmax_v_keep(mmax_v_nle(max, score), e);                                                            \
+            }                                                                                                          \
+            e = MMAX_(first_upto)(e, left);                                                                            \
+        }
+    /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
+#    define MMAX_STEP_PAIR(at, left, k, part)                                                                          \
+        MMAX_TERM(e0_, at, left, k, part)                                                                              \
+        MMAX_TERM(e1_, at + MMAX_LANES, left, k, part)                                                                 \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        MMAX_TERM(e0_, at, left, k, part)                                                                              \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_);
+    if (rest) {
+        MMAX_SWEEP_LANES(n, sums, 2, MMAX_PAIR, MMAX_STEP_PAIR, MMAX_STEP);
+    } else {
+        MMAX_SWEEP_LANES(n, sums, 1, MMAX_PAIR, MMAX_STEP_PAIR, MMAX_STEP);
+    }
+#    undef MMAX_STEP
+#    undef MMAX_STEP_PAIR
+#    undef MMAX_TERM
+    result.rest = MMAX_(sum_total)(&sums[0]);
+    result.ties = rest ? MMAX_(sum_total)(&sums[1]) : 0;
+    return result;
+}
+
+/* The right instance for this row. Where speed is not the aim, plain C and the instruction sets without fma, all rows
+ * are GENERAL ones: the bits are the same. */
+MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                               const MMAX_(call) * c, int function, int careful, int store, int rest)
+{
+#    if MMAX_FMA && MMAX_WIDTH > 1
+    if (o->kind == MMAX_ROW_PLAIN && !careful) {
+        return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_PLAIN, store, rest);
+    }
+    if (o->kind == MMAX_ROW_CLAMP && !careful && !rest) {
+        return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_CLAMP, store, rest);
+    }
+#    else
+    (void)careful;
+#    endif
+    return MMAX_(exp_row)(y, x, n, o, c, function, 1, MMAX_ROW_GENERAL, store, rest);
+}
+
+/* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. */
+MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
+{
+    const mmax_vec factor = mmax_v_set((mmax_real)(1.0 / sum));
+    const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        mmax_real *const y_ = y + at;                                                                                  \
+                        mmax_vec e_ = MMAX_(load_upto)(y_, left, mmax_v_zero());                                       \
+                        if (clamped) {                                                                                 \
+                            e_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(e_)), e_);                                 \
+                        }                                                                                              \
+                        MMAX_(store_upto)(y_, left, mmax_v_mul(e_, factor));
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+
+/* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
+MMAX_STATIC double MMAX_(careful_mean)(const mmax_real *x, size_t n)
+{
+    double sum = 0, count = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (!mmax_is_masked(x[i])) {
+            sum += (double)x[i] * MMAX_TINY;
+            count += 1;
+        }
+    }
+    return sum / count * (1 / MMAX_TINY);
+}
+
+
+/* First pass: decides what the row is. EMPTY rows have no weight anywhere, NAN rows a NaN or a score of +inf. */
+MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, int *careful, const mmax_real *x, size_t n, const MMAX_(call) * c,
+                                 int function)
+{
+    MMAX_(extremes) e;
+    *careful = 0;
+    if (n == 0) {
+        return MMAX_IS_EMPTY;
+    }
+    e = MMAX_(row_extremes)(x, n, c, function, 0);
+    if (function == MMAX_MULTIMAX2 && MMAX_UNLIKELY(e.careful)) {
+        *careful = 1;
+        e = MMAX_(row_extremes)(x, n, c, function, 1);
+    }
+    if (MMAX_UNLIKELY(!mmax_is_finite(e.max))) {
+        return mmax_is_masked(e.max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
+    }
+    if (function == MMAX_SOFTMAX || function == MMAX_EVSOFTMAX) {
+        /* A score beyond the range of the type counts as infinite. */
+        const double top = (double)e.max * c->scale;
+        if (MMAX_UNLIKELY(!(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
+            return top < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
+        }
+    }
+    *o = MMAX_(origin_of)(e.min, e.max, n, c);
+    if (function == MMAX_EVSOFTMAX) {
+        double mean = e.sum / (double)n;
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(e.sum))) {
+            mean = MMAX_(careful_mean)(x, n);
+        }
+        if (mmax_f64_is_nan(mean)) {
+            return MMAX_IS_NAN;
+        }
+        /* The rounded mean of equal entries may lie above them all. */
+        o->mean = mean < e.max ? (mmax_real)mean : e.max;
+    }
+    return MMAX_IS_NORMAL;
+}
+
+/* One copy of the first and the second pass for each function, shared by its forward, logarithm and loss. */
+#    define MMAX_INSTANCE(name, function)                                                                              \
+        MMAX_NOINLINE int MMAX_(begin_##name)(MMAX_(origin) * o, int *careful, const mmax_real *x, size_t n,           \
+                                              const MMAX_(call) * c)                                                   \
+        {                                                                                                              \
+            return MMAX_(begin_row)(o, careful, x, n, c, function);                                                    \
+        }                                                                                                              \
+        MMAX_NOINLINE double MMAX_(exp_##name)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,    \
+                                               const MMAX_(call) * c, int careful)                                     \
+        {                                                                                                              \
+            return MMAX_(exp_any_row)(y, x, n, o, c, function, careful, 1, 0).rest;                                    \
+        }                                                                                                              \
+        MMAX_NOINLINE MMAX_(exp_sums)                                                                                  \
+            MMAX_(exp_rest_##name)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,                \
+                                   const MMAX_(call) * c, int careful)                                                 \
+        {                                                                                                              \
+            return MMAX_(exp_any_row)(y, x, n, o, c, function, careful, y != NULL, 1);                                 \
+        }
+MMAX_INSTANCE(softmax, MMAX_SOFTMAX)
+MMAX_INSTANCE(multimax1, MMAX_MULTIMAX1)
+MMAX_INSTANCE(multimax2, MMAX_MULTIMAX2)
+MMAX_INSTANCE(evsoftmax, MMAX_EVSOFTMAX)
+#    undef MMAX_INSTANCE
+
+/* The instance of `function`, which the compiler knows. */
+#    define MMAX_CALL(function, pass, args)                                                                            \
+        ((function) == MMAX_SOFTMAX     ? MMAX_(pass##_softmax) args                                                   \
+         : (function) == MMAX_MULTIMAX1 ? MMAX_(pass##_multimax1) args                                                 \
+         : (function) == MMAX_MULTIMAX2 ? MMAX_(pass##_multimax2) args                                                 \
+                                        : MMAX_(pass##_evsoftmax) args)
+
+/* y = weights of one row */
+MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
+{
+    MMAX_(origin) o;
+    int careful;
+    const int row = MMAX_CALL(function, begin, (&o, &careful, x, n, c));
+    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
+        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
+        return;
+    }
+    {
+        const double sum = MMAX_CALL(function, exp, (y, x, n, &o, c, careful));
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
+            MMAX_(fill_nan)(y, y, n, o.kind == MMAX_ROW_GENERAL || careful);
+        } else if (o.kind == MMAX_ROW_PLAIN && !careful && function != MMAX_EVSOFTMAX) {
+            MMAX_(scale_row)(y, n, sum, 0);
+        } else {
+            MMAX_(scale_row)(y, n, sum, 1);
+        }
+    }
+}
+
+/* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
+#    define MMAX_EACH_ROW(out, out_stride, past, row_code)                                                             \
+        for (size_t row = 0; row < s->rows; ++row) {                                                                   \
+            const size_t n = s->lengths ? s->lengths[row] : s->cols;                                                   \
+            row_code;                                                                                                  \
+            if (n < s->cols) {                                                                                         \
+                MMAX_(fill)((out) + row * (out_stride) + n, s->cols - n, past);                                        \
+            }                                                                                                          \
+        }
+
+MMAX_INLINE void MMAX_(normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
+                                  const mmax_shape *s)
+{
+    MMAX_EACH_ROW(y, s->y_stride, 0,
+                  MMAX_(normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))
+}
+
+MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(normalise)(y, x, &c, MMAX_SOFTMAX, s);
+}
+MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    if (p->order == 1) {
+        MMAX_(normalise)(y, x, &c, MMAX_MULTIMAX1, s);
+    } else {
+        MMAX_(normalise)(y, x, &c, MMAX_MULTIMAX2, s);
+    }
+}
+MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsilon, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
+    MMAX_(normalise)(y, x, &c, MMAX_EVSOFTMAX, s);
+}
+
+/* ---- logarithms and losses ---- */
+
+/* log(1 + v) for v >= 0: 2 artanh(z), z = (w - 1) / (w + 1), for 1 + v = 2^k w with w in [sqrt(1/2), sqrt(2)]. */
+MMAX_INLINE double MMAX_(log1p)(double v)
+{
+    double z, z2, series, k = 0;
+    if (v < 0.41421356237309505) {
+        z = v / (2 + v);
+    } else {
+        int exponent;
+        double w = frexp(1 + v, &exponent);
+        if (w < 0.70710678118654752) {
+            w *= 2;
+            --exponent;
+        }
+        k = exponent;
+        z = (w - 1) / (w + 1);
+    }
+    /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
+    z2 = z * z;
+    series = 1.0 / 23;
+    for (int n = 21; n >= 3; n -= 2) {
+        series = mmax_s_dfma(series, z2, 1.0 / n);
+    }
+    series = mmax_s_dfma(2 * z, z2 * series, 2 * z);
+    /* log(2) in two parts; the first has 42 bits, its product with k is exact */
+    return mmax_s_dfma(k, 0.69314718055989033, mmax_s_dfma(k, 5.4979230187083712e-14, series));
+}
+
+/* log of the sum of all exponentials of the row, relative to the largest score. */
+MMAX_INLINE double MMAX_(log_sum)(const MMAX_(exp_sums) * sums, const MMAX_(origin) * o, const MMAX_(call) * c)
+{
+    return MMAX_(log1p)((sums->ties - 1) + sums->rest / (double)MMAX_(exp_of)(o->max, o, c));
+}
+
+/* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. */
+MMAX_INLINE void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function,
+                                const MMAX_(origin) * o, double log_sum)
+{
+    const mmax_real log_high = (mmax_real)log_sum, log_low = (mmax_real)(log_sum - (double)log_high);
+    const mmax_real unit = c->after * (c->before / o->before);
+    const mmax_vec before = mmax_v_set(o->before), max = mmax_v_set(o->max * o->before);
+    const mmax_vec scale_high = mmax_v_set(c->scale_high * unit), scale_low = mmax_v_set(c->scale_low * unit);
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), lowest = mmax_v_set(-MMAX_REAL_MAX);
+    /* Below it a score is beyond the range of the type, which counts as -inf. */
+    const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
+    const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
+    const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                          \
+        const mmax_vec score = MMAX_(score)(logit, c, function, 1);                                                    \
+        const mmax_vec below = mmax_v_max(lowest, mmax_v_sub(mmax_v_mul(score, before), max));                         \
+        mmax_vec log = mmax_v_fma(below, scale_low, mmax_v_set(-log_low));                                             \
+        log = mmax_v_sub(mmax_v_fma(below, scale_high, log), mmax_v_set(log_high));                                    \
+        log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log));                             \
+        MMAX_(store_upto)(y + at, left, mmax_v_select(mmax_v_nle(score, bound), log, masked));
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+
+MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
+                                          int function)
+{
+    MMAX_(origin) o;
+    MMAX_(exp_sums) sums;
+    int careful;
+    const int row = MMAX_CALL(function, begin, (&o, &careful, x, n, c));
+    if (row != MMAX_IS_NORMAL) {
+        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, -MMAX_INFINITY);
+        return;
+    }
+    sums = MMAX_CALL(function, exp_rest, (NULL, x, n, &o, c, careful));
+    if (!mmax_f64_is_finite(sums.rest)) {
+        MMAX_(fill_special)(y, x, n, 1, -MMAX_INFINITY);
+        return;
+    }
+    MMAX_(log_row)(y, x, n, c, function, &o, MMAX_(log_sum)(&sums, &o, c));
+}
+
+MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
+                                      const mmax_shape *s)
+{
+    MMAX_EACH_ROW(y, s->y_stride, -MMAX_INFINITY,
+                  MMAX_(log_normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))
+}
+MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(log_normalise)(y, x, &c, MMAX_SOFTMAX, s);
+}
+MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
+                                     const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    if (p->order == 1) {
+        MMAX_(log_normalise)(y, x, &c, MMAX_MULTIMAX1, s);
+    } else {
+        MMAX_(log_normalise)(y, x, &c, MMAX_MULTIMAX2, s);
+    }
+}
+
+/* ---- gradient through sigma, with the sums for t, b and d ---- */
+
+/* Sums over a row of g times: max(b1-s,0), max(s-d1,0), [s<b1], [s>d1], max(b2-s,0)^2, max(s-d2,0)^2, max(b2-s,0),
+ * max(s-d2,0). */
+typedef struct MMAX_(slopes) {
+    mmax_real b[2], d[2]; /* as given, also where t = 1: the term is absent, its gradient is not */
+    mmax_real scale;      /* of gx */
+    MMAX_(sum) sums[8];
+} MMAX_(slopes);
+
+MMAX_INLINE void MMAX_(slopes_clear)(MMAX_(slopes) * t, const mmax_multimax_params *p, double gx_scale)
+{
+    for (int i = 0; i < 2; ++i) {
+        t->b[i] = i < p->order ? (mmax_real)p->b[i] : 0;
+        t->d[i] = i < p->order ? (mmax_real)p->d[i] : 0;
+    }
+    t->scale = (mmax_real)gx_scale;
+    MMAX_(sums_clear)(t->sums, 4 * p->order);
+}
+
+/* Adds to lanes[0..3] (order 2: 0..7) what an entry with score s and gradient g with respect to sigma contributes;
+ * returns its gx. */
+MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lanes)[MMAX_REGS], int k,
+                                        mmax_vec g, mmax_vec s, const MMAX_(call) * c, int order, int params)
+{
+    const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]);
+    const mmax_mask below = mmax_v_lt(s, b1), above = mmax_v_lt(d1, s);
+    mmax_vec slope = mmax_v_sub(mmax_v_set((mmax_real)1), mmax_v_keep(below, mmax_v_set(c->below[0])));
+    slope = mmax_v_add(slope, mmax_v_keep(above, mmax_v_set(c->above[0])));
+    if (params) {
+        const mmax_vec u = mmax_v_min(mmax_v_sub(b1, mmax_v_min(s, b1)), largest);
+        const mmax_vec v = mmax_v_min(mmax_v_sub(mmax_v_max(s, d1), d1), largest);
+        lanes[0][k] = mmax_v_fma(g, u, lanes[0][k]);
+        lanes[1][k] = mmax_v_fma(g, v, lanes[1][k]);
+        lanes[2][k] = mmax_v_add(lanes[2][k], mmax_v_keep(below, g));
+        lanes[3][k] = mmax_v_add(lanes[3][k], mmax_v_keep(above, g));
+    }
+    if (order == 2) {
+        const mmax_vec b2 = mmax_v_set(t->b[1]), d2 = mmax_v_set(t->d[1]);
+        const mmax_vec u = mmax_v_min(mmax_v_sub(b2, mmax_v_min(s, b2)), largest);
+        const mmax_vec v = mmax_v_min(mmax_v_sub(mmax_v_max(s, d2), d2), largest);
+        slope = mmax_v_fma(mmax_v_set(-2 * c->below[1]), u, slope);
+        slope = mmax_v_fma(mmax_v_set(2 * c->above[1]), v, slope);
+        if (params) {
+            const mmax_vec gu = mmax_v_mul(g, u), gv = mmax_v_mul(g, v);
+            lanes[4][k] = mmax_v_fma(gu, u, lanes[4][k]);
+            lanes[5][k] = mmax_v_fma(gv, v, lanes[5][k]);
+            lanes[6][k] = mmax_v_add(lanes[6][k], gu);
+            lanes[7][k] = mmax_v_add(lanes[7][k], gv);
+        }
+    }
+    return mmax_v_mul(mmax_v_mul(g, mmax_v_set(t->scale)), slope);
+}
+
+/* gp += the row's sums times `factor` */
+MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(slopes) * t, mmax_multimax_grads *gp, const mmax_multimax_params *p,
+                                      double factor)
+{
+    for (int i = 0; i < p->order; ++i) {
+        const double n = i + 1; /* the order of the term */
+        double sums[4];
+        for (int j = 0; j < 4; ++j) {
+            sums[j] = MMAX_(sum_total)(&t->sums[4 * i + j]) * factor;
+        }
+        gp->t_b[i] = gp->t_b[i] - sums[0];
+        gp->t_d[i] = gp->t_d[i] + sums[1];
+        gp->b[i] = mmax_s_dfma(n * (1 - p->t_b[i]), sums[2], gp->b[i]);
+        gp->d[i] = mmax_s_dfma(n * (1 - p->t_d[i]), sums[3], gp->d[i]);
+    }
+}
+
+MMAX_INLINE void MMAX_(poison)(mmax_multimax_grads *gp, int order)
+{
+    for (int i = 0; i < order; ++i) {
+        gp->t_b[i] = gp->t_d[i] = gp->b[i] = gp->d[i] = mmax_f64_from_bits(0x7ff8000000000000);
+    }
+}
+
+/* ---- cross-entropy ---- */
+typedef struct MMAX_(target) {
+    ptrdiff_t index;
+    double smoothing;
+    double grad_scale; /* of gx and gp */
+} MMAX_(target);
+
+/* With label smoothing: how far the active scores lie below the maximum in all, how many they are, and how many of
+ * them are below the mean (EvSoftMax). Differences are scaled down, so that their sum does not overflow. */
+typedef struct MMAX_(spread) {
+    double below_max, active, low;
+} MMAX_(spread);
+
+MMAX_INLINE MMAX_(spread) MMAX_(row_spread)(const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                            const MMAX_(call) * c, int function)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), tiny = mmax_v_set((mmax_real)(1.0 / 4096)), one = mmax_v_set((mmax_real)1);
+    const mmax_vec max = mmax_v_set(o->max * (mmax_real)(1.0 / 4096));
+    MMAX_(sum) sums[3];
+    MMAX_(spread) spread;
+    MMAX_(sums_clear)(sums, 3);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                                                 \
+        const mmax_mask active = mmax_v_nle(logit, masked);                                                            \
+        const mmax_mask low = mmax_m_and(active, mmax_v_lt(logit, mmax_v_set(o->mean)));                               \
+        const mmax_vec score = mmax_v_max(MMAX_(score)(logit, c, function, 1), mmax_v_set(-MMAX_REAL_MAX));            \
+        const mmax_vec below = mmax_v_sub(max, mmax_v_mul(score, tiny));                                               \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, below));                               \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));                                 \
+        lanes_##part[2][k] = mmax_v_add(lanes_##part[2][k], mmax_v_keep(low, one));
+    MMAX_SWEEP_SUM(n, sums, 3, MMAX_STEP);
+#    undef MMAX_STEP
+    spread.below_max = MMAX_(sum_total)(&sums[0]);
+    spread.active = MMAX_(sum_total)(&sums[1]);
+    spread.low = MMAX_(sum_total)(&sums[2]);
+    return spread;
+}
+
+/* gx = (y - q) times `factor` for one row of exponentials held in gx; the target entry is mended by the caller. */
+MMAX_INLINE void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, double q, double factor, int general)
+{
+    const mmax_vec inverse = mmax_v_set((mmax_real)(factor / sum)), minus_q = mmax_v_set((mmax_real)(-q * factor));
+    const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        mmax_real *const gx_ = gx + at;                                                                                \
+                        const mmax_vec e_ = MMAX_(load_upto)(gx_, left, mmax_v_zero());                                \
+                        mmax_vec g_ = mmax_v_keep(mmax_v_le(smallest, e_), e_);                                        \
+                        g_ = mmax_v_fma(g_, inverse, minus_q);                                                         \
+                        g_ = general ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_;                             \
+                        MMAX_(store_upto)(gx_, left, g_);
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+
+/* The same for MultiMax: the exponentials are computed again from x, sigma's slope and the parameter sums beside. */
+MMAX_INLINE void MMAX_(loss_gradient_sigma)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *x, size_t n, double sum,
+                                            double q, const MMAX_(origin) * o, const MMAX_(call) * c, int function,
+                                            int params)
+{
+    const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
+    const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
+    const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
+        const mmax_vec score_ = MMAX_(score)(x_, c, function, 1);                                                      \
+        const mmax_vec e_ = MMAX_(exp_part)(x_, score_, o, c, function, MMAX_ROW_GENERAL);                             \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                      \
+        mmax_vec g_ = mmax_v_fma(mmax_v_keep(mmax_v_le(smallest, e_), e_), inverse, minus_q);                          \
+        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_sub(mmax_v_zero(), largest), s_));                                 \
+        g_ = MMAX_(slopes_step)(t, lanes_##part, k, mmax_v_keep(active_, g_), s_, c, order, params);                                 \
+        if (gx) {                                                                                                      \
+            MMAX_(store_upto)(gx + at, left, g_);                                                                      \
+        }
+    MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
+#    undef MMAX_STEP
+}
+
+/* (a - b) unit without overflow on the way, and at most the largest double */
+MMAX_INLINE double MMAX_(limited)(double a)
+{
+    return a > DBL_MAX ? DBL_MAX : a;
+}
+MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
+{
+    return MMAX_(limited)((a * 0.25 - b * 0.25) * unit * 4);
+}
+
+MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x, size_t n,
+                                 const MMAX_(target) * t, const MMAX_(call) * c, const mmax_multimax_params *p,
+                                 int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const double gx_scale = t->grad_scale * c->scale;
+    MMAX_(origin) o;
+    MMAX_(exp_sums) sums;
+    MMAX_(spread) spread = {0, 0, 0};
+    int careful, masked;
+    mmax_real x_target, score;
+    double q, sum, log_sum, value;
+    int row = MMAX_CALL(function, begin, (&o, &careful, x, n, c));
+    if (row == MMAX_IS_NORMAL) {
+        x_target = x[t->index];
+        masked = mmax_is_masked(x_target);
+        score = sigma ? MMAX_(lane)(MMAX_(score)(mmax_v_set(x_target), c, function, 1)) : x_target;
+        if (t->smoothing > 0) {
+            spread = MMAX_(row_spread)(x, n, &o, c, function);
+        }
+        /* In place the exponentials overwrite x; sigma needs x once more, so there nothing is stored. */
+        sums = MMAX_CALL(function, exp_rest, (sigma ? NULL : gx, x, n, &o, c, careful));
+        if (!mmax_f64_is_finite(sums.rest)) {
+            if (gx && !sigma) {
+                MMAX_(fill_nan)(gx, gx, n, o.kind == MMAX_ROW_GENERAL);
+            } else if (gx) {
+                MMAX_(fill_special)(gx, x, n, 1, 0);
+            }
+            if (loss) {
+                *loss = mmax_f64_from_bits(0x7ff8000000000000);
+            }
+            if (gp) {
+                MMAX_(poison)(gp, p->order);
+            }
+            return;
+        }
+    } else {
+        if (loss) {
+            *loss = row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
+        }
+        if (gx) {
+            MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
+        }
+        if (gp && row == MMAX_IS_NAN) {
+            MMAX_(poison)(gp, p->order);
+        }
+        return;
+    }
+    log_sum = MMAX_(log_sum)(&sums, &o, c);
+    sum = sums.ties * (double)MMAX_(exp_of)(o.max, &o, c) + sums.rest;
+    q = t->smoothing > 0 ? t->smoothing / spread.active : 0;
+    if (loss) {
+        const double unit = sigma ? 1.0 : c->scale;
+        /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
+        value = log_sum + (1 - t->smoothing) * MMAX_(distance)(o.max, score, unit);
+        value = value + q * MMAX_(limited)(spread.below_max * unit * 4096.0);
+        if (function == MMAX_EVSOFTMAX) {
+            const double low = (x_target < o.mean ? 1 - t->smoothing : 0) + q * spread.low;
+            value = value + low * c->epsilon_loss;
+        }
+        *loss = masked ? mmax_f64_from_bits(0x7ff0000000000000) : MMAX_(limited)(value);
+    }
+    if (sigma) {
+        if (gx || gp) {
+            MMAX_(slopes) slopes;
+            MMAX_(slopes_clear)(&slopes, p, gx_scale);
+            MMAX_(loss_gradient_sigma)(gx, &slopes, x, n, sum, q, &o, c, function, gp != NULL);
+            if (!masked) {
+                /* The target entry, and what its q adds to the parameter sums. */
+                const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
+                const double g = (double)MMAX_(exp_of)(score, &o, c) / sum - q - (1 - t->smoothing);
+                const mmax_real s = x_target * c->input_scale;
+                const mmax_vec s_target = mmax_v_set(s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s);
+                const mmax_vec q_target = MMAX_(first_upto)(mmax_v_set((mmax_real)(t->smoothing - 1)), 1);
+                mmax_vec lanes[MMAX_MOST_SUMS][MMAX_REGS];
+                if (gx) {
+                    gx[t->index] = MMAX_(lane)(
+                        MMAX_(slopes_step)(&slopes, NULL, 0, mmax_v_set((mmax_real)g), s_target, c, order, 0));
+                }
+                if (gp) {
+                    MMAX_LANES_CLEAR(lanes, 4 * order)
+                    (void)MMAX_(slopes_step)(&slopes, lanes, 0, q_target, s_target, c, order, 1);
+                    MMAX_LANES_FLUSH(slopes.sums, lanes, 4 * order)
+                }
+            }
+            if (gp) {
+                MMAX_(slopes_finish)(&slopes, gp, p, t->grad_scale);
+            }
+        }
+    } else if (gx) {
+        const double e_target = gx[t->index];
+        MMAX_(loss_gradient)(gx, n, sum, q, gx_scale, o.kind == MMAX_ROW_GENERAL);
+        if (!masked) {
+            gx[t->index] = (mmax_real)((e_target / sum - q - (1 - t->smoothing)) * gx_scale);
+        }
+    }
+}
+
+MMAX_INLINE void MMAX_(loss_ignored)(double *loss, mmax_real *gx, size_t n, size_t row)
+{
+    if (loss) {
+        loss[row] = 0;
+    }
+    if (gx) {
+        MMAX_(fill)(gx, n, 0);
+    }
+}
+
+/* Runs `row_code` for each row that has a target t; the others get loss 0 and gradient 0. */
+#    define MMAX_EACH_TARGET(row_code)                                                                                 \
+        for (size_t row = 0; row < s->rows; ++row) {                                                                   \
+            const size_t n = s->lengths ? s->lengths[row] : s->cols;                                                   \
+            const MMAX_(target) t = {targets->index[row], targets->label_smoothing, targets->grad_scale};              \
+            mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;                                             \
+            if (t.index < 0) {                                                                                         \
+                MMAX_(loss_ignored)(loss, gx_row, n, row);                                                             \
+            } else {                                                                                                   \
+                row_code;                                                                                              \
+            }                                                                                                          \
+            if (gx) {                                                                                                  \
+                MMAX_(fill)(gx_row + n, s->cols - n, 0);                                                               \
+            }                                                                                                          \
+        }
+
+MMAX_INLINE void MMAX_(cross_entropy)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
+                                      const mmax_multimax_params *p, const MMAX_(call) * c,
+                                      const mmax_targets *targets, int function, const mmax_shape *s)
+{
+    MMAX_EACH_TARGET(MMAX_(loss_row)(loss ? loss + row : NULL, gx_row, gp, x + row * s->x_stride, n, &t, c, p, function))
+}
+MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
+                                     const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_SOFTMAX, s);
+}
+MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
+                                      const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    if (p->order == 1) {
+        MMAX_(cross_entropy)(loss, gx, gp, x, p, &c, targets, MMAX_MULTIMAX1, s);
+    } else {
+        MMAX_(cross_entropy)(loss, gx, gp, x, p, &c, targets, MMAX_MULTIMAX2, s);
+    }
+}
+MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, double epsilon,
+                                       const mmax_targets *targets, const mmax_shape *s)
+{
+    MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
+    c.epsilon_loss = MMAX_(log1p)(MMAX_(limited)(1 / epsilon) - 1);
+    MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_EVSOFTMAX, s);
+}
+
+/* ---- sparsemax, entmax15 ----
+ * Relative to the largest score, z = scale (x - max), only z > -1 (sparsemax) or z > -2 (entmax15) can be in the
+ * support. These candidates are collected once, in index order, and tau is found on them; where they are too many for
+ * the buffer, they are collected again in every step. In units where the weight is a power of v = u - tau (sparsemax:
+ * u = z, entmax15: u = z/2), both have u <= 0, -1 <= tau < 0.
+ */
+#    define MMAX_BUFFER (4 * MMAX_CHUNK)
+
+typedef struct MMAX_(candidates) {
+    mmax_real u[MMAX_BUFFER + MMAX_WIDTH];
+    const mmax_real *x;
+    size_t n, next, count; /* entries of x, the next one to look at, the candidates held in u */
+    mmax_real unit_high, unit_low, bound, max;
+    int whole; /* u holds all of them */
+} MMAX_(candidates);
+
+/* u of a register of x, as every part of these functions computes it */
+MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, mmax_real max, mmax_real high, mmax_real low,
+                                       const MMAX_(call) * c)
+{
+    mmax_vec d;
+    if (c->general) {
+        const mmax_vec before = mmax_v_set(c->before);
+        d = mmax_v_mul(mmax_v_sub(mmax_v_mul(x, before), mmax_v_set(max * c->before)), mmax_v_set(c->after));
+    } else {
+        d = mmax_v_sub(x, mmax_v_set(max));
+    }
+    d = mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), d);
+    return mmax_v_fma(d, mmax_v_set(high), mmax_v_mul(d, mmax_v_set(low)));
+}
+
+/* Appends candidates until all are found or the buffer is full; NaN counts as one. */
+MMAX_NOINLINE void MMAX_(collect)(MMAX_(candidates) * w, const MMAX_(call) * c)
+{
+    const mmax_vec bound = mmax_v_set((mmax_real)-1), masked = mmax_v_set(-MMAX_INFINITY);
+    w->count = 0;
+    while (w->next < w->n && w->count < MMAX_BUFFER) {
+        const ptrdiff_t left = (ptrdiff_t)(w->n - w->next);
+        const mmax_vec x = MMAX_(load_upto)(w->x + w->next, left, masked);
+        const mmax_vec reach = mmax_v_set(w->bound);
+        unsigned bits = mmax_m_bits(mmax_v_nle(x, reach));
+        if (bits != 0) {
+            const mmax_vec u = MMAX_(below_unit)(x, w->max, w->unit_high, w->unit_low, c);
+            mmax_real lanes[MMAX_WIDTH];
+            bits &= mmax_m_bits(mmax_v_nle(u, bound));
+            mmax_v_store(lanes, u);
+            for (int lane = 0; lane < MMAX_WIDTH && bits != 0; ++lane, bits >>= 1) {
+                if (w->count == MMAX_BUFFER) {
+                    w->next += (size_t)lane;
+                    return;
+                }
+                w->u[w->count] = lanes[lane];
+                w->count += bits & 1;
+            }
+        }
+        w->next += MMAX_WIDTH;
+    }
+}
+
+/* Sums over the candidates above t: how many, v = u - t, and v^2. */
+typedef struct MMAX_(above) {
+    double count, first, second;
+} MMAX_(above);
+
+MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, const MMAX_(call) * c, int function)
+{
+    const mmax_vec tau = mmax_v_set(t), one = mmax_v_set((mmax_real)1), zero = mmax_v_zero();
+    MMAX_(sum) sums[3];
+    MMAX_(above) above;
+    MMAX_(sums_clear)(sums, 3);
+    if (!w->whole) {
+        w->next = 0;
+        MMAX_(collect)(w, c);
+    }
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec u_ = MMAX_(load_upto)(w->u + at, left, tau);                                                    \
+        const mmax_vec v_ = mmax_v_sub(u_, tau);                                                                       \
+        const mmax_mask above_ = mmax_v_nle(v_, zero);                                                                 \
+        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                                                \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one));                                 \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                                                    \
+        if (function == MMAX_ENTMAX15) {                                                                               \
+            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);                                         \
+        }
+    for (;;) {
+        MMAX_SWEEP_SUM(w->count, sums, function == MMAX_ENTMAX15 ? 3 : 2, MMAX_STEP);
+        if (w->whole || w->next >= w->n) {
+            break;
+        }
+        MMAX_(collect)(w, c);
+    }
+#    undef MMAX_STEP
+    above.count = MMAX_(sum_total)(&sums[0]);
+    above.first = MMAX_(sum_total)(&sums[1]);
+    above.second = function == MMAX_ENTMAX15 ? MMAX_(sum_total)(&sums[2]) : 0;
+    return above;
+}
+
+typedef struct MMAX_(tau) {
+    mmax_real high, low; /* tau in two parts */
+    mmax_real max;
+    int passes;
+} MMAX_(tau);
+
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_TAU_EXACT 1e-8   /* entmax15: relative step after which the closed form is exact */
+#        define MMAX_TAU_PASSES 74
+#    else
+#        define MMAX_TAU_EXACT 1e-4
+#        define MMAX_TAU_PASSES 34
+#    endif
+
+/* Newton from below on a convex decreasing function never passes the root; where it is slow, bisection takes turns.
+ * Returns 0 where the row holds NaN. */
+MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const MMAX_(call) * c, int function)
+{
+    mmax_real t = -1, upper = 0;
+    double step = 0, last_count = -1;
+    for (tau->passes = 1;; ++tau->passes) {
+        const MMAX_(above) a = MMAX_(sums_above)(w, t, c, function);
+        double excess;
+        mmax_real next;
+        int exact;
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(a.first))) {
+            return 0;
+        }
+        if (function == MMAX_SPARSEMAX) {
+            /* sum (u - t) - 1 */
+            excess = a.first - 1;
+            step = excess / a.count;
+            exact = a.count == last_count;
+        } else {
+            /* | u - t | - 1 is convex too, and nearer to a straight line than the sum of squares */
+            const double norm = sqrt(a.second);
+            const double spread = mmax_s_dfma(a.first, a.first, -(a.count * (a.second - 1)));
+            excess = a.second - 1;
+            step = norm * (norm - 1) / a.first;
+            exact = step < 0 ? step > -MMAX_TAU_EXACT * -(double)t : step < MMAX_TAU_EXACT * -(double)t;
+            if (exact && spread > 0) {
+                step = excess / (a.first + sqrt(spread));
+            }
+        }
+        last_count = a.count;
+        if (exact || tau->passes >= MMAX_TAU_PASSES) {
+            break;
+        }
+        if (excess < 0) {
+            upper = t;
+        }
+        next = (mmax_real)((double)t + step);
+        if (next == t) {
+            break;
+        }
+        if (tau->passes >= 8 && tau->passes % 2 == 0) {
+            const mmax_real middle = next + (upper - next) / 2;
+            if (middle > next && middle < upper) {
+                next = middle;
+                last_count = -1;
+            }
+        }
+        t = next;
+    }
+    tau->high = (mmax_real)((double)t + step);
+    tau->low = (mmax_real)(((double)t - (double)tau->high) + step);
+    return 1;
+}
+
+/* u - tau where positive, else 0 */
+MMAX_INLINE mmax_vec MMAX_(above_tau)(mmax_vec x, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
+                                      const MMAX_(call) * c)
+{
+    const mmax_vec u = MMAX_(below_unit)(x, w->max, w->unit_high, w->unit_low, c);
+    return mmax_v_sub(mmax_v_sub(u, mmax_v_set(tau->high)), mmax_v_set(tau->low));
+}
+
+MMAX_INLINE mmax_vec MMAX_(threshold_weight)(mmax_vec v, int function)
+{
+    if (function == MMAX_SPARSEMAX) {
+        return mmax_v_max(v, mmax_v_zero());
+    }
+    /* v*v would be below the smallest normal number */
+    v = mmax_v_keep(mmax_v_le(mmax_v_set(MMAX_REAL_MIN_ROOT), v), v);
+    return mmax_v_mul(v, v);
+}
+
+/* tau - u of one entry where positive, else 0; in double, so that it does not overflow */
+MMAX_INLINE double MMAX_(below_tau)(mmax_real x, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
+                                    const MMAX_(call) * c, double unit)
+{
+    if (MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x), tau, w, c)) > 0) {
+        return 0;
+    }
+    return MMAX_(distance)((double)tau->high + (double)tau->low, -MMAX_(distance)(w->max, x, c->scale / unit), 1);
+}
+
+/* First pass and tau of one row. */
+MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
+                                       const MMAX_(call) * c, int function)
+{
+    const mmax_real unit = function == MMAX_SPARSEMAX ? 1 : (mmax_real)0.5;
+    MMAX_(extremes) e;
+    double top;
+    if (n == 0) {
+        return MMAX_IS_EMPTY;
+    }
+    e = MMAX_(row_extremes)(x, n, c, MMAX_SOFTMAX, 0);
+    if (MMAX_UNLIKELY(!mmax_is_finite(e.max))) {
+        return mmax_is_masked(e.max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
+    }
+    top = (double)e.max * c->scale;
+    if (MMAX_UNLIKELY(!(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
+        return top < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
+    }
+    w->x = x;
+    w->n = n;
+    w->next = 0;
+    w->max = e.max;
+    w->unit_high = c->scale_high * unit;
+    w->unit_low = c->scale_low * unit;
+    {
+        /* A little below max - 1/scale, so that rounding loses no candidate. */
+        const double reach = 1.0 / ((double)unit * c->scale) * 1.001, bound = (double)e.max - reach;
+        const double slack = bound < 0 ? -bound : bound;
+        const double low = bound - slack * 1e-6;
+        w->bound = low > -MMAX_REAL_MAX ? (mmax_real)low : -MMAX_REAL_MAX;
+        if (!(low > -MMAX_REAL_MAX) || c->general) {
+            w->bound = -MMAX_INFINITY;
+        }
+    }
+    MMAX_(collect)(w, c);
+    w->whole = w->next >= n;
+    return MMAX_(find_tau)(tau, w, c, function) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
+}
+
+MMAX_NOINLINE int MMAX_(begin_sparsemax)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
+                                         const MMAX_(call) * c)
+{
+    return MMAX_(begin_threshold)(w, tau, x, n, c, MMAX_SPARSEMAX);
+}
+MMAX_NOINLINE int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
+                                        const MMAX_(call) * c)
+{
+    return MMAX_(begin_threshold)(w, tau, x, n, c, MMAX_ENTMAX15);
+}
+#    define MMAX_BEGIN_THRESHOLD(function, args)                                                                       \
+        ((function) == MMAX_SPARSEMAX ? MMAX_(begin_sparsemax) args : MMAX_(begin_entmax15) args)
+
+MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
+{
+    MMAX_(candidates) w;
+    MMAX_(tau) tau;
+    const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
+    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
+        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
+        return;
+    }
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                             \
+        const mmax_vec v_ = MMAX_(above_tau)(x_, &tau, &w, c);                                                         \
+        MMAX_(store_upto)(y + at, left, MMAX_(threshold_weight)(v_, function));
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+
+MMAX_STATIC void MMAX_(sparsemax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_EACH_ROW(y, s->y_stride, 0,
+                  MMAX_(threshold_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c, MMAX_SPARSEMAX))
+}
+MMAX_STATIC void MMAX_(entmax15)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_EACH_ROW(y, s->y_stride, 0,
+                  MMAX_(threshold_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c, MMAX_ENTMAX15))
+}
+
+/* Fenchel-Young loss without cancellation. With p the weights, g = max(tau - u, 0):
+ *   sparsemax   1/2 sum (p - q)^2 + sum q g
+ *   entmax15    2/3 sum (sqrt q - sqrt p)^2 (2 sqrt q + sqrt p) + 2 sum q g
+ * Adds the terms of the entries from..to, whose q is `q`, and writes their gradient p - q times `factor`. */
+MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x, size_t from, size_t to, double q,
+                                              double factor, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
+                                              const MMAX_(call) * c, int function)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), zero = mmax_v_zero();
+    const mmax_vec q_all = mmax_v_set((mmax_real)q), root = mmax_v_set((mmax_real)sqrt(q));
+    MMAX_(sum) sums[2];
+    double below;
+    MMAX_(sums_clear)(sums, 2);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                                          \
+        const mmax_mask active = mmax_v_nle(logit, masked);                                                            \
+        const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, w, c));                                    \
+        const mmax_vec p = MMAX_(threshold_weight)(v, function);                                                       \
+        const mmax_vec g = mmax_v_keep(active, mmax_v_sub(p, q_all));                                                  \
+        mmax_vec term;                                                                                                 \
+        if (function == MMAX_SPARSEMAX) {                                                                              \
+            term = mmax_v_mul(mmax_v_mul(g, mmax_v_set((mmax_real)0.5)), g);                                           \
+        } else {                                                                                                       \
+            const mmax_vec r = mmax_v_max(v, zero), difference = mmax_v_sub(root, r);                                  \
+            term = mmax_v_mul(mmax_v_mul(difference, difference), mmax_v_add(mmax_v_add(root, root), r));              \
+            term = mmax_v_keep(active, mmax_v_mul(term, mmax_v_set((mmax_real)(2.0 / 3))));                            \
+        }                                                                                                              \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], term);                                                     \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_max(mmax_v_sub(zero, v), zero));                    \
+        if (gx) {                                                                                                      \
+            MMAX_(store_upto)(gx + from + at, left, mmax_v_mul(g, mmax_v_set((mmax_real)factor)));                     \
+        }
+    MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
+#    undef MMAX_STEP
+    below = q > 0 ? MMAX_(limited)(MMAX_(sum_total)(&sums[1])) : 0;
+    return mmax_s_dfma(function == MMAX_SPARSEMAX ? q : 2 * q, below, MMAX_(sum_total)(&sums[0]));
+}
+
+MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mmax_real *x, size_t n,
+                                           const MMAX_(target) * t, const MMAX_(call) * c, int function)
+{
+    const double factor = t->grad_scale * c->scale, unit = function == MMAX_SPARSEMAX ? 1 : 2;
+    const size_t index = (size_t)t->index;
+    MMAX_(candidates) w;
+    MMAX_(tau) tau;
+    double active = 0, q, value;
+    mmax_real x_target, v;
+    const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
+    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
+        if (loss) {
+            *loss = row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
+        }
+        if (gx) {
+            MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
+        }
+        return;
+    }
+    x_target = x[index];
+    for (size_t i = 0; t->smoothing > 0 && i < n; ++i) {
+        active += !mmax_is_masked(x[i]);
+    }
+    q = t->smoothing > 0 ? t->smoothing / active : 0;
+    value = MMAX_(threshold_loss_part)(gx, x, 0, index, q, factor, &tau, &w, c, function);
+    value = value + MMAX_(threshold_loss_part)(gx, x, index + 1, n, q, factor, &tau, &w, c, function);
+    if (mmax_is_masked(x_target)) {
+        value = mmax_f64_from_bits(0x7ff0000000000000);
+        if (gx) {
+            gx[index] = 0;
+        }
+    } else {
+        const double q_target = 1 - t->smoothing + q, root = sqrt(q_target);
+        double p, r;
+        v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), &tau, &w, c));
+        r = v > 0 ? (double)v : 0;
+        p = MMAX_(lane)(MMAX_(threshold_weight)(mmax_v_set(v), function));
+        if (function == MMAX_SPARSEMAX) {
+            value = mmax_s_dfma(0.5 * (p - q_target), p - q_target, value);
+        } else {
+            value = mmax_s_dfma((2.0 / 3) * (root - r) * (root - r), 2 * root + r, value);
+        }
+        value = mmax_s_dfma(unit * q_target, MMAX_(below_tau)(x_target, &tau, &w, c, unit), value);
+        if (gx) {
+            gx[index] = (mmax_real)((p - q_target) * factor);
+        }
+    }
+    if (loss) {
+        *loss = mmax_is_masked(x_target) ? value : MMAX_(limited)(value);
+    }
+}
+
+MMAX_STATIC void MMAX_(sparsemax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
+                                       const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_EACH_TARGET(MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c,
+                                               MMAX_SPARSEMAX))
+}
+MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
+                                      const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_EACH_TARGET(MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c,
+                                               MMAX_ENTMAX15))
+}
+
+/* ---- tanhmax ----
+ * 2 sinh(s) / sum 2 cosh(s_k), both relative to exp(m), m the largest |s|. For |s| < 1, where exp(s) - exp(-s)
+ * cancels, sinh(s) = s P(s^2).
+ */
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
+/* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
+#        define MMAX_SINH_POLYNOMIAL(q)                                                                                \
+            MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.632432988698456686e-10), q,                        \
+                                                      2.504853043967349531e-8), q, 2.755734291898456868e-6), q,        \
+                                        1.984126976200786992e-4), q, 8.333333333455218358e-3), q,                      \
+                          0.16666666666666041241), q, 1.0)
+#    else
+#        define MMAX_UNIT_RANGE 110.0
+/* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
+#        define MMAX_SINH_POLYNOMIAL(q)                                                                                \
+            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(2.03728312044404447e-4f), q, 8.33027437329292297e-3f), q,                  \
+                          0.166667163372039795f), q, 1.0f)
+#    endif
+
+/* The origin for m = max |x| of the active entries. */
+MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const mmax_real *x, size_t n,
+                                     const MMAX_(call) * c)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const mmax_vec lowest = mmax_v_set((mmax_real)-1);
+    mmax_vec max_main[MMAX_REGS], max_tail[1];
+    mmax_mask bad = mmax_m_none();
+    mmax_real m;
+    double top;
+    MMAX_EACH(k) { max_main[k] = lowest; }
+    max_tail[0] = lowest;
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                                                 \
+        const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest);                     \
+        bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                                               \
+        max_##part[k] = mmax_v_max(size, max_##part[k]);
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+    if (mmax_m_bits(bad) != 0) {
+        return MMAX_IS_NAN;
+    }
+    MMAX_EACH(k) { max_tail[0] = mmax_v_max(max_main[k], max_tail[0]); }
+    m = mmax_v_hmax(max_tail[0]);
+    if (m < 0) {
+        return MMAX_IS_EMPTY;
+    }
+    top = (double)m * c->scale;
+    if (!(top <= MMAX_REAL_MAX)) {
+        return MMAX_IS_NAN;
+    }
+    *o = MMAX_(origin_of)(-MMAX_INFINITY, m, n, c);
+    /* exp(0), relative to the origin */
+    *unit = top < MMAX_UNIT_RANGE ? MMAX_(exp_of)(0, o, c) : 0;
+    return MMAX_IS_NORMAL;
+}
+
+/* 2 sinh and 2 cosh of a register, relative to the origin. */
+MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o,
+                                  mmax_real unit, const MMAX_(call) * c)
+{
+    const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
+    const mmax_vec up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
+    const mmax_vec down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
+    const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
+    const mmax_vec s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
+    const mmax_vec odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
+    const mmax_vec h = mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down));
+    *sinh2 = mmax_v_copysign(h, x);
+    *cosh2 = mmax_v_add(up, down);
+}
+
+MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
+    MMAX_(origin) o;
+    mmax_real unit;
+    MMAX_(sum) sum[1];
+    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
+    if (row != MMAX_IS_NORMAL) {
+        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
+        return;
+    }
+    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
+        mmax_vec sinh_, cosh_;                                                                                         \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);                                       \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));                                    \
+        MMAX_(store_upto)(y + at, left, mmax_v_keep(active_, sinh_));
+    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
+#    undef MMAX_STEP
+    MMAX_(scale_row)(y, n, MMAX_(sum_total)(sum), 1);
+}
+
+MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_(tanhmax_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c))
+}
+
+/* gx_j = scale (gy_j 2 cosh(s_j) / C - y_j sum gy y): 2 cosh(s)/C is computed again from x. */
+MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y,
+                                             const mmax_real *x, size_t n, const MMAX_(call) * c)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    MMAX_(origin) o;
+    mmax_real unit;
+    MMAX_(sum) sums[2];
+    mmax_mask bad = mmax_m_none();
+    double dot_total, sum_total;
+    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
+    if (row != MMAX_IS_NORMAL) {
+        MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
+        return;
+    }
+    MMAX_(sums_clear)(sums, 2);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
+        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));                             \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest));                           \
+        mmax_vec sinh_, cosh_;                                                                                         \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);                                       \
+        bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest)));                            \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));                                    \
+        lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
+    MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
+#    undef MMAX_STEP
+    sum_total = MMAX_(sum_total)(&sums[0]);
+    dot_total = MMAX_(sum_total)(&sums[1]);
+    if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total)) {
+        MMAX_(fill_special)(gx, x, n, 1, 0);
+        return;
+    }
+    {
+        const mmax_vec scale = mmax_v_set((mmax_real)c->scale), inverse = mmax_v_set((mmax_real)(1 / sum_total));
+        const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum_total * MMAX_ABOVE_ONE));
+        const mmax_vec minus_dot = mmax_v_set((mmax_real)-dot_total);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
+        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));                             \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest));                           \
+        mmax_vec sinh_, cosh_;                                                                                         \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);                                       \
+        cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse);                                   \
+        cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                                                     \
+        MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
+        MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+    }
+}
+
+MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
+                                         const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_EACH_ROW(gx, s->gx_stride, 0,
+                  MMAX_(tanhmax_backward_row)(gx + row * s->gx_stride, gy + row * s->gy_stride, y + row * s->y_stride,
+                                              x + row * s->x_stride, n, &c))
+}
+
+/* ---- seglu: sigma alone ---- */
+MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), nan = mmax_v_set(MMAX_QUIET_NAN);
+    const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(MMAX_REAL_MIN);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + row * s->x_stride + at, left, masked);                                \
+        mmax_vec y_ = MMAX_(score)(x_, &c, order, 1);                                                                  \
+        const mmax_mask bad_ = mmax_m_or(mmax_v_nle(x_, largest), mmax_v_ne(y_, y_));                                  \
+        y_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(y_)), y_);                                                     \
+        y_ = mmax_v_select(bad_, nan, y_);                            \
+        MMAX_(store_upto)(y + row * s->y_stride + at, left, y_);
+    if (p->order == 1) {
+        const int order = MMAX_MULTIMAX1;
+        MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP))
+    } else {
+        const int order = MMAX_MULTIMAX2;
+        MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP))
+    }
+#    undef MMAX_STEP
+}
+
+MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *gy, const mmax_real *x,
+                                           size_t n, const MMAX_(call) * c, int order, int params)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const mmax_vec nan = mmax_v_set(MMAX_QUIET_NAN);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                            \
+        const mmax_mask bad_ =                                                                                         \
+            mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest)));                         \
+        const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                             \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                      \
+        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));                    \
+        s_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params);                                                       \
+        if (gx) {                                                                                                      \
+            MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                               \
+        }
+    MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
+#    undef MMAX_STEP
+}
+
+MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *x,
+                                       const mmax_multimax_params *p, const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    for (size_t row = 0; row < s->rows; ++row) {
+        const size_t n = s->lengths ? s->lengths[row] : s->cols;
+        const mmax_real *const gy_row = gy + row * s->gy_stride, *const x_row = x + row * s->x_stride;
+        mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
+        MMAX_(slopes) slopes;
+        MMAX_(slopes_clear)(&slopes, p, s->scale);
+        if (p->order == 2) {
+            MMAX_(seglu_backward_row)(gx_row, &slopes, gy_row, x_row, n, &c, 2, gp != NULL);
+        } else {
+            MMAX_(seglu_backward_row)(gx_row, &slopes, gy_row, x_row, n, &c, 1, gp != NULL);
+        }
+        if (gp) {
+            MMAX_(slopes_finish)(&slopes, gp, p, 1);
+        }
+        if (gx) {
+            MMAX_(fill)(gx_row + n, s->cols - n, 0);
+        }
+    }
+}
+
+/* ---- backward of the functions whose gradient is w (gy - mean of gy under w) ----
+ * softmax, evsoftmax, multimax: w = y. sparsemax: w = [y != 0] / support. entmax15: w = sqrt(y) / sum sqrt(y).
+ * log_softmax, log_multimax: gy - exp(y) sum gy.
+ */
+
+/* The origin for exponentials of numbers that are logarithms of weights. */
+MMAX_INLINE MMAX_(origin) MMAX_(log_origin)(void)
+{
+    MMAX_(origin) o;
+    o.rounder = MMAX_ROUND_TO_EIGHTH + MMAX_BIAS;
+    o.lowest = (mmax_real)((MMAX_LOWEST - MMAX_BIAS) * 0.69314718055994531);
+    o.shift = o.max = o.mean = 0;
+    o.before = 1;
+    o.kind = MMAX_ROW_CLAMP;
+    return o;
+}
+
+MMAX_STATIC void MMAX_(backward_nan)(mmax_real *gx, const mmax_real *y, const mmax_real *x, size_t n, int logs)
+{
+    const mmax_real nan = MMAX_QUIET_NAN;
+    for (size_t i = 0; i < n; ++i) {
+        const int zero = logs ? mmax_is_masked(y[i]) : y[i] == 0 && !mmax_is_nan(y[i]);
+        gx[i] = zero || (x && mmax_is_masked(x[i])) ? 0 : nan;
+    }
+}
+
+MMAX_INLINE mmax_vec MMAX_(weight)(mmax_vec y, mmax_mask active, const MMAX_(origin) * o, const MMAX_(call) * c,
+                                   int function)
+{
+    if (function == MMAX_BACK_SPARSEMAX) {
+        return mmax_v_keep(active, mmax_v_set((mmax_real)1));
+    }
+    if (function == MMAX_BACK_ENTMAX15) {
+        return mmax_v_sqrt(y);
+    }
+    if (function == MMAX_BACK_LOG) {
+        const mmax_vec e = MMAX_(exp)(MMAX_(centre)(y, o, c, MMAX_ROW_CLAMP), mmax_v_set(o->rounder), c);
+        const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN * (mmax_real)MMAX_TWO_TO_64);
+        return mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, e), e), mmax_v_set((mmax_real)MMAX_TWO_TO_MINUS_64));
+    }
+    return y;
+}
+
+MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
+                                     const mmax_real *x, size_t n, const MMAX_(call) * c,
+                                     const mmax_multimax_params *p, int function, int order, int params)
+{
+    /* c scales x; the exponentials of the logarithms are of y itself. */
+    const mmax_vec inactive = mmax_v_set(function == MMAX_BACK_LOG ? -MMAX_INFINITY : (mmax_real)0);
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const MMAX_(origin) o = MMAX_(log_origin)();
+    MMAX_(sum) sums[2]; /* of w gy, and of w */
+    mmax_mask bad = mmax_m_none();
+    double mean;
+    MMAX_(sums_clear)(sums, 2);
+#    define MMAX_ACTIVE(y_, x_) (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                                  \
+        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;                                       \
+        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                                                 \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                            \
+        if (function == MMAX_BACK_LOG) {                                                                               \
+            lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], gy_);                                                \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));                                        \
+        } else {                                                                                                       \
+            const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                                           \
+            lanes_##part[0][k] = mmax_v_fma(w_, gy_, lanes_##part[0][k]);                                            \
+            if (function != MMAX_BACK_SOFTMAX) {                                                                       \
+                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], w_);                                           \
+            }                                                                                                          \
+            if (function == MMAX_BACK_SPARSEMAX) {                                                                     \
+                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                                                         \
+            }                                                                                                          \
+        }                                                                                                              \
+        if (order) {                                                                                                   \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(x_, largest)));                                        \
+        }
+    MMAX_SWEEP_SUM(n, sums, function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15 ? 2 : 1, MMAX_STEP);
+#    undef MMAX_STEP
+    mean = MMAX_(sum_total)(&sums[0]);
+    if (MMAX_UNLIKELY(mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(mean))) {
+        if (gx) {
+            MMAX_(backward_nan)(gx, y, order ? x : NULL, n, function == MMAX_BACK_LOG);
+        }
+        if (gp) {
+            MMAX_(poison)(gp, p->order);
+        }
+        return;
+    }
+    if (function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15) {
+        const double total = MMAX_(sum_total)(&sums[1]);
+        if (total != 0) {
+            mean = mean / total;
+        }
+    }
+    {
+        const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
+        MMAX_(slopes) slopes;
+        if (order) {
+            MMAX_(slopes_clear)(&slopes, p, c->scale);
+        }
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                                  \
+        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;                                       \
+        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                                                 \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                            \
+        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                                               \
+        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));               \
+        if (order || function == MMAX_BACK_LOG) {                                                                      \
+            g_ = mmax_v_keep(active_, g_);                                                                             \
+        }                                                                                                              \
+        if (order) {                                                                                                   \
+            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                  \
+            s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));                \
+            g_ = MMAX_(slopes_step)(&slopes, lanes_##part, k, g_, s_, c, order, params);                                         \
+        } else {                                                                                                       \
+            g_ = mmax_v_mul(g_, scale);                                                                                \
+        }                                                                                                              \
+        if (gx) {                                                                                                      \
+            MMAX_(store_upto)(gx + at, left, g_);                                                                      \
+        }
+        MMAX_SWEEP_SUM(n, slopes.sums, 4 * order, MMAX_STEP);
+        if (params) {
+            MMAX_(slopes_finish)(&slopes, gp, p, 1);
+        }
+#    undef MMAX_STEP
+#    undef MMAX_ACTIVE
+    }
+}
+
+MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
+                                 const mmax_real *x, const mmax_multimax_params *p, int function, int order,
+                                 const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
+    MMAX_(call) call = c;
+    call.scale = s->scale;
+    for (size_t row = 0; row < s->rows; ++row) {
+        const size_t n = s->lengths ? s->lengths[row] : s->cols;
+        mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
+        const mmax_real *const gy_row = gy + row * s->gy_stride, *const y_row = y + row * s->y_stride;
+        const mmax_real *const x_row = x ? x + row * s->x_stride : NULL;
+        MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, gp != NULL);
+        if (gx) {
+            MMAX_(fill)(gx_row + n, s->cols - n, 0);
+        }
+    }
+}
+MMAX_STATIC void MMAX_(softmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_shape *s)
+{
+    MMAX_(backward)(gx, NULL, gy, y, NULL, NULL, MMAX_BACK_SOFTMAX, 0, s);
+}
+MMAX_STATIC void MMAX_(sparsemax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_shape *s)
+{
+    MMAX_(backward)(gx, NULL, gy, y, NULL, NULL, MMAX_BACK_SPARSEMAX, 0, s);
+}
+MMAX_STATIC void MMAX_(entmax15_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_shape *s)
+{
+    MMAX_(backward)(gx, NULL, gy, y, NULL, NULL, MMAX_BACK_ENTMAX15, 0, s);
+}
+MMAX_STATIC void MMAX_(log_softmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y,
+                                             const mmax_shape *s)
+{
+    MMAX_(backward)(gx, NULL, gy, y, NULL, NULL, MMAX_BACK_LOG, 0, s);
+}
+MMAX_STATIC void MMAX_(multimax_backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy,
+                                          const mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
+                                          const mmax_shape *s)
+{
+    if (p->order == 1) {
+        MMAX_(backward)(gx, gp, gy, y, x, p, MMAX_BACK_SOFTMAX, 1, s);
+    } else {
+        MMAX_(backward)(gx, gp, gy, y, x, p, MMAX_BACK_SOFTMAX, 2, s);
+    }
+}
+MMAX_STATIC void MMAX_(log_multimax_backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy,
+                                              const mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
+                                              const mmax_shape *s)
+{
+    if (p->order == 1) {
+        MMAX_(backward)(gx, gp, gy, y, x, p, MMAX_BACK_LOG, 1, s);
+    } else {
+        MMAX_(backward)(gx, gp, gy, y, x, p, MMAX_BACK_LOG, 2, s);
+    }
+}
+
+/* ---- metrics ---- */
+
+/* Means over the entries that a metric chooses: y_max - y where epsilon < x < x_max (multimodality), or
+ * exp(-y / reference) where x < epsilon (sparsity; for a reference of 0: 1 where y = 0, else 0). NaN where nothing is
+ * chosen, or a NaN stands in an active entry. */
+typedef struct MMAX_(metric) {
+    mmax_real epsilon, x_max, y_max;
+    mmax_real inverse; /* -1 / reference, 0 for a reference of 0 */
+    int sparsity;
+} MMAX_(metric);
+
+MMAX_INLINE double MMAX_(metric_mean)(const mmax_real *y, const mmax_real *x, size_t n, const MMAX_(metric) * metric,
+                                      const MMAX_(call) * c, const MMAX_(origin) * o)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
+    const mmax_vec epsilon = mmax_v_set(metric->epsilon), one = mmax_v_set((mmax_real)1);
+    MMAX_(sum) sums[2]; /* of the terms, and their number */
+    mmax_mask bad = mmax_m_none();
+    MMAX_(sums_clear)(sums, 2);
+#    define MMAX_STEP(at, left, k, part)                                                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
+        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, zero));                                \
+        mmax_mask chosen_;                                                                                             \
+        mmax_vec term_;                                                                                                \
+        bad = mmax_m_or(bad, mmax_m_and(active_, mmax_m_or(mmax_v_nle(x_, largest), mmax_v_nle(y_, largest))));        \
+        if (!metric->sparsity) {                                                                                       \
+            chosen_ = mmax_m_and(mmax_v_lt(epsilon, x_), mmax_v_lt(x_, mmax_v_set(metric->x_max)));                    \
+            term_ = mmax_v_sub(mmax_v_set(metric->y_max), y_);                                                         \
+        } else {                                                                                                       \
+            chosen_ = mmax_m_and(active_, mmax_v_lt(x_, epsilon));                                                     \
+            if (metric->inverse == 0) {                                                                                \
+                term_ = mmax_v_select(mmax_v_ne(y_, zero), zero, one);                                                 \
+            } else {                                                                                                   \
+                const mmax_vec z_ = mmax_v_mul(y_, mmax_v_set(metric->inverse));                                       \
+                term_ = MMAX_(weight)(z_, active_, o, c, MMAX_BACK_LOG);                                               \
+            }                                                                                                          \
+        }                                                                                                              \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(chosen_, term_));                                    \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(chosen_, one));
+    MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
+#    undef MMAX_STEP
+    {
+        const double chosen = MMAX_(sum_total)(&sums[1]);
+        if (mmax_m_bits(bad) != 0 || !(chosen > 0)) {
+            return mmax_f64_from_bits(0x7ff8000000000000);
+        }
+        return MMAX_(sum_total)(&sums[0]) / chosen;
+    }
+}
+
+MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mmax_real *x, double epsilon,
+                                      const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(1, NULL, 0);
+    const MMAX_(origin) o = MMAX_(log_origin)();
+    MMAX_(metric) metric = {mmax_real_floor(epsilon), 0, 0, 0, 0};
+    for (size_t row = 0; row < s->rows; ++row) {
+        const size_t n = s->lengths ? s->lengths[row] : s->cols;
+        const mmax_real *const x_row = x + row * s->x_stride, *const y_row = y + row * s->y_stride;
+        size_t first = 0;
+        if (n > 0) {
+            metric.x_max = MMAX_(row_extremes)(x_row, n, &c, MMAX_SOFTMAX, 0).max;
+            while (first + 1 < n && !(x_row[first] == metric.x_max)) {
+                ++first;
+            }
+            metric.y_max = y_row[first];
+        }
+        out[row] = 1 - MMAX_(metric_mean)(y_row, x_row, n, &metric, &c, &o);
+    }
+}
+
+/* The smallest weight that softmax(scale x) gives to an active entry; 0 where that is below the normal numbers. */
+MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(call) * c)
+{
+    MMAX_(origin) o;
+    int careful;
+    mmax_real min;
+    double weight;
+    MMAX_(exp_sums) sums;
+    if (MMAX_(begin_softmax)(&o, &careful, x, n, c) != MMAX_IS_NORMAL) {
+        return 0;
+    }
+    min = o.max;
+    for (size_t i = 0; i < n; ++i) {
+        min = !mmax_is_masked(x[i]) && x[i] < min ? x[i] : min;
+    }
+    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c, careful);
+    weight = MMAX_(exp_of)(min, &o, c) / (sums.ties * (double)MMAX_(exp_of)(o.max, &o, c) + sums.rest);
+    return weight >= MMAX_REAL_MIN ? weight : 0;
+}
+
+MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_real *x, double epsilon, double reference,
+                                 const mmax_shape *s)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0), unit = MMAX_(call_of)(1, NULL, 0);
+    const MMAX_(origin) o = MMAX_(log_origin)();
+    MMAX_(metric) metric = {mmax_real_ceil(epsilon), 0, 0, 0, 1};
+    for (size_t row = 0; row < s->rows; ++row) {
+        const size_t n = s->lengths ? s->lengths[row] : s->cols;
+        const mmax_real *const x_row = x + row * s->x_stride;
+        const double r = reference > 0 ? reference : MMAX_(softmax_min)(x_row, n, &c);
+        metric.inverse = r >= MMAX_REAL_MIN ? (mmax_real)(-1 / r) : 0;
+        out[row] = MMAX_(metric_mean)(y + row * s->y_stride, x_row, n, &metric, &unit, &o);
+    }
+}
+
+/* ---- end of an instance ---- */
+#    if defined(MMAX_PASS_AVX512) || defined(MMAX_PASS_AVX2) || defined(MMAX_PASS_SSE2)
+#        if defined(__clang__)
+#            pragma clang attribute pop
+#        elif MMAX_GNUC
+#            pragma GCC pop_options
+#        endif
+#    endif
+#    undef mmax_real
+#    undef MMAX_TYPE
+#    undef MMAX_LANES
+#    undef MMAX_TIER
+#    undef MMAX_FMA
+#    undef MMAX_DREGS
+#    undef mmax_dvec
+#    undef mmax_d_zero
+#    undef mmax_d_add
+#    undef mmax_d_sub
+#    undef mmax_d_store
+#    undef MMAX_I
+#    undef MMAX_WIDTH
+#    undef mmax_vec
+#    undef mmax_mask
+#    undef mmax_v_cmp
+#    undef mmax_v_opaque_bits
+#    undef mmax_v_set
+#    undef mmax_v_zero
+#    undef mmax_v_load
+#    undef mmax_v_store
+#    undef mmax_v_lanes
+#    undef mmax_v_load_part
+#    undef mmax_v_store_part
+#    undef mmax_v_first
+#    undef mmax_v_add
+#    undef mmax_v_sub
+#    undef mmax_v_mul
+#    undef mmax_v_fma
+#    undef mmax_v_sqrt
+#    undef mmax_v_min
+#    undef mmax_v_max
+#    undef mmax_v_abs
+#    undef mmax_v_copysign
+#    undef mmax_v_lt
+#    undef mmax_v_le
+#    undef mmax_v_ne
+#    undef mmax_v_nle
+#    undef mmax_m_none
+#    undef mmax_m_or
+#    undef mmax_m_and
+#    undef mmax_m_bits
+#    undef mmax_v_select
+#    undef mmax_v_keep
+#    undef mmax_v_pow2
+#    undef mmax_v_pow2_rest
+#    undef mmax_v_fold
+#    undef mmax_v_hmax
+#    undef mmax_v_hmin
+#    undef mmax_v_collect
+#    undef mmax_v_as_mask
+#    undef mmax_v_high
+#    undef mmax_v_opaque
+#    undef MMAX_U
+#    undef mmax_v_bits
+#    undef mmax_v_from_bits
+#    undef mmax_v_sign
+#    undef mmax_m_not
+#    undef MMAX_BITS
+#    undef MMAX_SIGN
+#    undef MMAX_LOW_BITS
+#    undef MMAX_REGS
+#    undef MMAX_EACH
+#    undef MMAX_EACH_D
+#    undef mmax_s_dfma
+#    undef mmax_s_fma
+#    undef mmax_s_sqrt
+#    undef MMAX_REAL_MAX
+#    undef MMAX_REAL_MIN
+#    undef MMAX_QUIET_NAN
+#    undef MMAX_INFINITY
+#    undef MMAX_REAL_MIN_ROOT
+#    undef MMAX_TINY
+#    undef mmax_is_masked
+#    undef mmax_real_floor
+#    undef mmax_real_ceil
+#    undef mmax_is_nan
+#    undef mmax_is_finite
+#    undef MMAX_PAIR
+#    undef MMAX_CHUNK
+#    undef MMAX_SWEEP
+#    undef MMAX_MOST_SUMS
+#    undef MMAX_LANES_CLEAR
+#    undef MMAX_LANES_FLUSH
+#    undef MMAX_SWEEP_LANES
+#    undef MMAX_SWEEP_SUM
+#    undef MMAX_LOG2E
+#    undef MMAX_LOG2E_REST
+#    undef MMAX_ROUND_TO_EIGHTH
+#    undef MMAX_POW2_POLYNOMIAL
+#    undef MMAX_SHIFT_LIMIT
+#    undef MMAX_PLAIN_RANGE
+#    undef MMAX_BIAS
+#    undef MMAX_LOWEST
+#    undef MMAX_H
+#    undef MMAX_CALL
+#    undef MMAX_EACH_ROW
+#    undef MMAX_EACH_TARGET
+#    undef MMAX_BUFFER
+#    undef MMAX_TAU_EXACT
+#    undef MMAX_TAU_PASSES
+#    undef MMAX_BEGIN_THRESHOLD
+#    undef MMAX_UNIT_RANGE
+#    undef MMAX_SINH_POLYNOMIAL
+#endif /* MMAX_PASS == 1 */
+
+/* ==== public functions: check, dispatch, nothing more ==== */
+#if defined(MMAX_PASS) && MMAX_PASS == 2
+#    if MMAX_PASS_DOUBLE
+#        define mmax_real double
+#        define MMAX_TYPE f64
+#    else
+#        define mmax_real float
+#        define MMAX_TYPE f32
+#    endif
+#    define MMAX_PUBLIC_(name, type) mmax_##name##_##type
+#    define MMAX_PUBLIC_NAME(name, type) MMAX_PUBLIC_(name, type)
+#    define MMAX_PUBLIC(name) MMAX_DEFINE mmax_status MMAX_PUBLIC_NAME(name, MMAX_TYPE)
+#    define MMAX_IN(role, p) {p, role, 0}
+#    define MMAX_OUT(role, p) {p, role, 1}
+/* Checks the call; returns where it is wrong or there is nothing to do. */
+#    define MMAX_CHECK(arrays, extra, targets)                                                                                  \
+        do {                                                                                                           \
+            mmax_status status_;                                                                                       \
+            if (s.rows == 0 || s.cols == 0) {                                                                          \
+                return MMAX_OK;                                                                                        \
+            }                                                                                                          \
+            status_ = mmax_check(&s, arrays, sizeof arrays / sizeof arrays[0], sizeof(mmax_real), extra, targets);     \
+            if (status_ != MMAX_OK) {                                                                                  \
+                return status_;                                                                                        \
+            }                                                                                                          \
+        } while (0)
+
+MMAX_PUBLIC(softmax)(mmax_real *y, const mmax_real *x, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, MMAX_OK, NULL);
+    MMAX_DISPATCH(softmax, (y, x, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, mmax_check_params(p, sizeof(mmax_real)), NULL);
+    MMAX_DISPATCH(multimax, (y, x, p, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(sparsemax)(mmax_real *y, const mmax_real *x, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, MMAX_OK, NULL);
+    MMAX_DISPATCH(sparsemax, (y, x, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(entmax15)(mmax_real *y, const mmax_real *x, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, MMAX_OK, NULL);
+    MMAX_DISPATCH(entmax15, (y, x, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(evsoftmax)(mmax_real *y, const mmax_real *x, double epsilon, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, !mmax_f64_is_nan(epsilon) && epsilon >= 0 && epsilon <= 1 ? MMAX_OK : MMAX_ERR_PARAM, NULL);
+    MMAX_DISPATCH(evsoftmax, (y, x, epsilon, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(tanhmax)(mmax_real *y, const mmax_real *x, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, MMAX_OK, NULL);
+    MMAX_DISPATCH(tanhmax, (y, x, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(seglu)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, mmax_check_params(p, sizeof(mmax_real)), NULL);
+    MMAX_DISPATCH(seglu, (y, x, p, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(log_softmax)(mmax_real *y, const mmax_real *x, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, MMAX_OK, NULL);
+    MMAX_DISPATCH(log_softmax, (y, x, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, mmax_check_params(p, sizeof(mmax_real)), NULL);
+    MMAX_DISPATCH(log_multimax, (y, x, p, &s));
+    return MMAX_OK;
+}
+
+/* Backward functions that need nothing but gy and y. */
+#    define MMAX_PUBLIC_BACKWARD(name)                                                                                 \
+        MMAX_PUBLIC(name)(mmax_real * gx, const mmax_real *gy, const mmax_real *y, mmax_shape s)                       \
+        {                                                                                                              \
+            const mmax_array arrays[] = {MMAX_OUT(MMAX_GX, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_Y, y)};             \
+            MMAX_CHECK(arrays, MMAX_OK, NULL);                                                                               \
+            MMAX_DISPATCH(name, (gx, gy, y, &s));                                                                      \
+            return MMAX_OK;                                                                                            \
+        }
+MMAX_PUBLIC_BACKWARD(softmax_backward)
+MMAX_PUBLIC_BACKWARD(sparsemax_backward)
+MMAX_PUBLIC_BACKWARD(entmax15_backward)
+MMAX_PUBLIC_BACKWARD(log_softmax_backward)
+
+MMAX_PUBLIC(evsoftmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, mmax_shape s)
+{
+    /* The weights of the mean rule are constants: the gradient in terms of y is softmax's. */
+    return MMAX_PUBLIC_NAME(softmax_backward, MMAX_TYPE)(gx, gy, y, s);
+}
+
+MMAX_PUBLIC(tanhmax_backward)
+(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_GX, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, MMAX_OK, NULL);
+    MMAX_DISPATCH(tanhmax_backward, (gx, gy, y, x, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(multimax_backward)
+(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
+ const mmax_multimax_params *p, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_GX_OR_NULL, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_Y, y),
+                                 MMAX_IN(MMAX_X, x), MMAX_OUT(MMAX_GP, gp)};
+    MMAX_CHECK(arrays, gx || gp ? mmax_check_params(p, sizeof(mmax_real)) : MMAX_ERR_NULL, NULL);
+    MMAX_DISPATCH(multimax_backward, (gx, gp, gy, y, x, p, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(log_multimax_backward)
+(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
+ const mmax_multimax_params *p, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_GX_OR_NULL, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_Y, y),
+                                 MMAX_IN(MMAX_X, x), MMAX_OUT(MMAX_GP, gp)};
+    MMAX_CHECK(arrays, gx || gp ? mmax_check_params(p, sizeof(mmax_real)) : MMAX_ERR_NULL, NULL);
+    MMAX_DISPATCH(log_multimax_backward, (gx, gp, gy, y, x, p, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(seglu_backward)
+(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *x, const mmax_multimax_params *p,
+ mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_GX_OR_NULL, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_X, x),
+                                 MMAX_OUT(MMAX_GP, gp)};
+    MMAX_CHECK(arrays, gx || gp ? mmax_check_params(p, sizeof(mmax_real)) : MMAX_ERR_NULL, NULL);
+    MMAX_DISPATCH(seglu_backward, (gx, gp, gy, x, p, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(multimodality)(double *out, const mmax_real *y, const mmax_real *x, double epsilon, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS, out), MMAX_IN(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, mmax_f64_is_finite(epsilon) ? MMAX_OK : MMAX_ERR_PARAM, NULL);
+    MMAX_DISPATCH(multimodality, (out, y, x, epsilon, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(sparsity)
+(double *out, const mmax_real *y, const mmax_real *x, double epsilon, double reference, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS, out), MMAX_IN(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, mmax_f64_is_finite(epsilon) && mmax_f64_is_finite(reference) && reference >= 0 ? MMAX_OK
+                                                                                                      : MMAX_ERR_PARAM, NULL);
+    MMAX_DISPATCH(sparsity, (out, y, x, epsilon, reference, &s));
+    return MMAX_OK;
+}
+
+/* Losses without parameters. */
+#    define MMAX_PUBLIC_LOSS(name)                                                                                     \
+        MMAX_PUBLIC(name)(double *loss, mmax_real *gx, const mmax_real *x, mmax_targets t, mmax_shape s)               \
+        {                                                                                                              \
+            const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx),             \
+                                         MMAX_IN(MMAX_X, x)};                                                          \
+            MMAX_CHECK(arrays, loss || gx ? MMAX_OK : MMAX_ERR_NULL, &t);                               \
+            MMAX_DISPATCH(name, (loss, gx, x, &t, &s));                                                                \
+            return MMAX_OK;                                                                                            \
+        }
+MMAX_PUBLIC_LOSS(softmax_loss)
+MMAX_PUBLIC_LOSS(sparsemax_loss)
+MMAX_PUBLIC_LOSS(entmax15_loss)
+
+MMAX_PUBLIC(multimax_loss)
+(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x, const mmax_multimax_params *p,
+ mmax_targets t, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx), MMAX_IN(MMAX_X, x),
+                                 MMAX_OUT(MMAX_GP, gp)};
+    MMAX_CHECK(arrays, loss || gx || gp ? mmax_check_params(p, sizeof(mmax_real)) : MMAX_ERR_NULL, &t);
+    MMAX_DISPATCH(multimax_loss, (loss, gx, gp, x, p, &t, &s));
+    return MMAX_OK;
+}
+
+MMAX_PUBLIC(evsoftmax_loss)
+(double *loss, mmax_real *gx, const mmax_real *x, double epsilon, mmax_targets t, mmax_shape s)
+{
+    const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx), MMAX_IN(MMAX_X, x)};
+    MMAX_CHECK(arrays, !(loss || gx) ? MMAX_ERR_NULL : !mmax_f64_is_nan(epsilon) && epsilon > 0 && epsilon <= 1 ? MMAX_OK : MMAX_ERR_PARAM, &t);
+    MMAX_DISPATCH(evsoftmax_loss, (loss, gx, x, epsilon, &t, &s));
+    return MMAX_OK;
+}
+
+#    undef mmax_real
+#    undef MMAX_TYPE
+#    undef MMAX_PUBLIC_
+#    undef MMAX_PUBLIC_NAME
+#    undef MMAX_PUBLIC
+#    undef MMAX_IN
+#    undef MMAX_OUT
+#    undef MMAX_CHECK
+#    undef MMAX_PUBLIC_BACKWARD
+#    undef MMAX_PUBLIC_LOSS
+#endif /* MMAX_PASS == 2 */
+
+#if defined(MMAX_WANT_IMPLEMENTATION) && !defined(MMAX_PASS)
+
+/* ==== instances: each instruction set and type ==== */
+#    if !defined(MULTIMAX_FILE)
+#        define MULTIMAX_FILE "multimax.h"
+#        define MMAX_FILE_BY_DEFAULT 1
+#    endif
+#    define MMAX_PASS 1
+#    if MMAX_HAVE_SCALAR
+#        define MMAX_PASS_SCALAR 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_SCALAR
+#    endif
+#    if MMAX_HAVE_SSE2
+#        define MMAX_PASS_SSE2 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_SSE2
+#    endif
+#    if MMAX_HAVE_AVX2
+#        define MMAX_PASS_AVX2 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_AVX2
+#    endif
+#    if MMAX_HAVE_AVX512
+#        define MMAX_PASS_AVX512 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_AVX512
+#    endif
+#    if MMAX_HAVE_NEON
+#        define MMAX_PASS_NEON 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_NEON
+#    endif
+#    if MMAX_HAVE_WASM128
+#        define MMAX_PASS_WASM128 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_WASM128
+#    endif
+#    undef MMAX_PASS
+
+/* ==== choice of the instruction set ==== */
+#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+MMAX_INLINE void mmax_cpuid(unsigned leaf, unsigned registers[4])
+{
+#        if defined(_MSC_VER) && !defined(__clang__)
+    int values[4];
+    __cpuidex(values, (int)leaf, 0);
+    memcpy(registers, values, sizeof values);
+#        else
+    memset(registers, 0, 4 * sizeof *registers);
+    __get_cpuid_count(leaf, 0, &registers[0], &registers[1], &registers[2], &registers[3]);
+#        endif
+}
+
+/* The register state that the operating system saves. */
+MMAX_INLINE unsigned mmax_xgetbv(void)
+{
+#        if defined(_MSC_VER) && !defined(__clang__)
+    return (unsigned)_xgetbv(0);
+#        else
+    unsigned low, high;
+    __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(low), "=d"(high) : "c"(0));
+    (void)high;
+    return low;
+#        endif
+}
+#    endif
+
+MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
+{
+    switch ((int)isa) {
+        case MMAX_ISA_SCALAR: return MMAX_HAVE_SCALAR;
+        case MMAX_ISA_NEON: return MMAX_HAVE_NEON;
+        case MMAX_ISA_WASM128: return MMAX_HAVE_WASM128;
+#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+        case MMAX_ISA_SSE2:
+        case MMAX_ISA_AVX2:
+        case MMAX_ISA_AVX512: {
+            /* Intel SDM vol. 2, CPUID: leaf 1 ecx 12 FMA, 23 POPCNT, 27 OSXSAVE, 28 AVX, edx 26 SSE2; leaf 7 ebx 5 AVX2,
+             * 16, 17, 30, 31 AVX512 F, DQ, BW, VL; XCR0 1, 2 SSE and AVX state, 5 to 7 AVX-512 state */
+            unsigned one[4], seven[4], state = 0;
+            int avx2, avx512;
+            mmax_cpuid(1, one);
+            mmax_cpuid(7, seven);
+            if (isa == MMAX_ISA_SSE2) {
+                return (int)(one[3] >> 26 & 1);
+            }
+            if (one[2] >> 27 & 1) {
+                state = mmax_xgetbv();
+            }
+            avx2 = (state & 0x06) == 0x06 && (one[2] & 0x10801000) == 0x10801000 && (seven[1] & 0x20);
+            avx512 = avx2 && (state & 0xe6) == 0xe6 && (seven[1] & 0xc0030000) == 0xc0030000;
+            return isa == MMAX_ISA_AVX2 ? avx2 : avx512;
+        }
+#    else
+        case MMAX_ISA_SSE2: return MMAX_HAVE_SSE2;
+        case MMAX_ISA_AVX2: return MMAX_HAVE_AVX2;
+        case MMAX_ISA_AVX512: return MMAX_HAVE_AVX512;
+#    endif
+        default: return 0;
+    }
+}
+
+/* The chosen instruction set plus one; 0 before the first use. Threads that come first at the same time find the same
+ * answer; relaxed order is enough for a single word. */
+static int mmax_isa_chosen;
+#    if MMAX_GNUC
+#        define MMAX_LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#        define MMAX_STORE(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
+#    else
+#        define MMAX_LOAD(word) (*(volatile int *)&(word))
+#        define MMAX_STORE(word, value) (*(volatile int *)&(word) = (value))
+#    endif
+
+MMAX_DEFINE mmax_isa mmax_isa_active(void)
+{
+    int chosen = MMAX_LOAD(mmax_isa_chosen);
+    if (chosen == 0) {
+        static const mmax_isa best_first[] = {MMAX_ISA_AVX512, MMAX_ISA_AVX2,    MMAX_ISA_NEON,
+                                              MMAX_ISA_WASM128, MMAX_ISA_SSE2, MMAX_ISA_SCALAR};
+        size_t i = 0;
+        while (!mmax_isa_available(best_first[i])) {
+            ++i;
+        }
+        chosen = (int)best_first[i] + 1;
+        MMAX_STORE(mmax_isa_chosen, chosen);
+    }
+    return (mmax_isa)(chosen - 1);
+}
+
+MMAX_DEFINE mmax_status mmax_isa_select(mmax_isa isa)
+{
+    if (!mmax_isa_available(isa)) {
+        return MMAX_ERR_ISA;
+    }
+    MMAX_STORE(mmax_isa_chosen, (int)isa + 1);
+    return MMAX_OK;
+}
+
+MMAX_DEFINE const char *mmax_isa_name(mmax_isa isa)
+{
+    static const char *const names[] = {"scalar", "sse2", "avx2", "avx512", "neon", "wasm128"};
+    return (unsigned)isa < MMAX_ISA_COUNT ? names[isa] : "unknown";
+}
+
+MMAX_DEFINE const char *mmax_status_string(mmax_status status)
+{
+    switch ((int)status) {
+        case MMAX_OK: return "The call succeeded.";
+        case MMAX_ERR_NULL: return "A required pointer is NULL.";
+        case MMAX_ERR_SHAPE: return "The shape is impossible: a stride below cols, a length above cols, or too large.";
+        case MMAX_ERR_PARAM: return "A parameter is out of range or not finite in the type of the call.";
+        case MMAX_ERR_ALIAS: return "An output overlaps another array without being exactly that array.";
+        case MMAX_ERR_ISA: return "This instruction set is not available here.";
+        default: return "Unknown status value.";
+    }
+}
+
+/* ==== small public functions ==== */
+MMAX_DEFINE mmax_shape mmax_rows(size_t rows, size_t cols)
+{
+    mmax_shape s;
+    memset(&s, 0, sizeof s);
+    s.rows = rows;
+    s.cols = cols;
+    return s;
+}
+MMAX_DEFINE mmax_shape mmax_row(size_t cols) { return mmax_rows(1, cols); }
+
+MMAX_DEFINE mmax_targets mmax_labels(const int32_t *index)
+{
+    mmax_targets t;
+    t.index = index;
+    t.label_smoothing = 0;
+    t.grad_scale = 1;
+    return t;
+}
+
+MMAX_DEFINE mmax_multimax_params mmax_multimax_identity(int order)
+{
+    mmax_multimax_params p;
+    memset(&p, 0, sizeof p);
+    p.order = order;
+    p.t_b[0] = p.t_b[1] = p.t_d[0] = p.t_d[1] = 1;
+    return p;
+}
+
+MMAX_DEFINE mmax_multimax_params mmax_multimax_from_checkpoint(int order, const double ranges[4], const double ts[4])
+{
+    mmax_multimax_params p;
+    p.order = order;
+    for (int i = 0; i < 2; ++i) {
+        p.b[i] = ranges[2 * i];
+        p.d[i] = ranges[2 * i + 1];
+        p.t_b[i] = 1 - ts[2 * i];
+        p.t_d[i] = 1 + ts[2 * i + 1];
+    }
+    return p;
+}
+
+MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], const mmax_multimax_params *p)
+{
+    for (int i = 0; i < 2; ++i) {
+        ranges[2 * i] = p->b[i];
+        ranges[2 * i + 1] = p->d[i];
+        ts[2 * i] = 1 - p->t_b[i];
+        ts[2 * i + 1] = p->t_d[i] - 1;
+    }
+}
+
+/* ==== public functions of both types ==== */
+#    if MMAX_HAVE_AVX512
+#        define MMAX_CASE_AVX512(name, args)                                                                           \
+            case MMAX_ISA_AVX512: MMAX_PASTE(mmax_##name, avx512, MMAX_TYPE) args; break;
+#    else
+#        define MMAX_CASE_AVX512(name, args)
+#    endif
+#    if MMAX_HAVE_AVX2
+#        define MMAX_CASE_AVX2(name, args)                                                                             \
+            case MMAX_ISA_AVX2: MMAX_PASTE(mmax_##name, avx2, MMAX_TYPE) args; break;
+#    else
+#        define MMAX_CASE_AVX2(name, args)
+#    endif
+#    if MMAX_HAVE_SSE2
+#        define MMAX_CASE_SSE2(name, args)                                                                             \
+            case MMAX_ISA_SSE2: MMAX_PASTE(mmax_##name, sse2, MMAX_TYPE) args; break;
+#    else
+#        define MMAX_CASE_SSE2(name, args)
+#    endif
+#    if MMAX_HAVE_NEON
+#        define MMAX_CASE_NEON(name, args)                                                                             \
+            case MMAX_ISA_NEON: MMAX_PASTE(mmax_##name, neon, MMAX_TYPE) args; break;
+#    else
+#        define MMAX_CASE_NEON(name, args)
+#    endif
+#    if MMAX_HAVE_WASM128
+#        define MMAX_CASE_WASM128(name, args)                                                                          \
+            case MMAX_ISA_WASM128: MMAX_PASTE(mmax_##name, wasm128, MMAX_TYPE) args; break;
+#    else
+#        define MMAX_CASE_WASM128(name, args)
+#    endif
+#    if MMAX_HAVE_SCALAR
+#        define MMAX_CASE_SCALAR(name, args)                                                                           \
+            case MMAX_ISA_SCALAR: MMAX_PASTE(mmax_##name, scalar, MMAX_TYPE) args; break;
+#    else
+#        define MMAX_CASE_SCALAR(name, args)
+#    endif
+#    define MMAX_DISPATCH(name, args)                                                                                  \
+        switch ((int)mmax_isa_active()) {                                                                              \
+            MMAX_CASE_AVX512(name, args)                                                                               \
+            MMAX_CASE_AVX2(name, args)                                                                                 \
+            MMAX_CASE_SSE2(name, args)                                                                                 \
+            MMAX_CASE_NEON(name, args)                                                                                 \
+            MMAX_CASE_WASM128(name, args)                                                                              \
+            MMAX_CASE_SCALAR(name, args)                                                                               \
+            default: break;                                                                                            \
+        }
+
+#    define MMAX_PASS 2
+#    define MMAX_PASS_DOUBLE 0
+#    include MULTIMAX_FILE
+#    undef MMAX_PASS_DOUBLE
+#    define MMAX_PASS_DOUBLE 1
+#    include MULTIMAX_FILE
+#    undef MMAX_PASS_DOUBLE
+#    undef MMAX_PASS
+
+#    if defined(__cplusplus)
+} /* extern "C" */
+#    endif
+#    if defined(__clang__)
+#        pragma float_control(pop)
+#    elif MMAX_GNUC
+#        pragma GCC pop_options
+#    endif
+
+/* ==== nothing internal is left behind ==== */
+#    undef MMAX_GNUC
+#    undef MMAX_INLINE
+#    undef MMAX_STATIC
+#    undef MMAX_NOINLINE
+#    undef MMAX_UNLIKELY
+#    undef MMAX_UNROLL
+#    undef MMAX_X86
+#    undef MMAX_HAVE_NEON
+#    undef MMAX_HAVE_WASM128
+#    undef MMAX_HAVE_SSE2
+#    undef MMAX_HAVE_AVX2
+#    undef MMAX_HAVE_AVX512
+#    undef MMAX_HAVE_SCALAR
+#    undef MMAX_SCALAR_FMA
+#    undef MMAX_EVAL_METHOD
+#    undef MMAX_DEFINE
+#    undef MMAX_PASTE_
+#    undef MMAX_PASTE
+#    undef MMAX_
+#    undef MMAX_TWO_TO_64
+#    undef MMAX_TWO_TO_MINUS_64
+#    undef MMAX_ABOVE_ONE
+#    undef MMAX_LOAD
+#    undef MMAX_STORE
+#    undef MMAX_CASE_AVX512
+#    undef MMAX_CASE_AVX2
+#    undef MMAX_CASE_SSE2
+#    undef MMAX_CASE_NEON
+#    undef MMAX_CASE_WASM128
+#    undef MMAX_CASE_SCALAR
+#    undef MMAX_DISPATCH
+#    undef MMAX_WANT_IMPLEMENTATION
+#    if defined(MMAX_FILE_BY_DEFAULT)
+#        undef MMAX_FILE_BY_DEFAULT
+#        undef MULTIMAX_FILE
+#    endif
+#endif /* MMAX_WANT_IMPLEMENTATION, !MMAX_PASS */
