@@ -1,149 +1,581 @@
-/* multimax.h */
+/*
+ * multimax.h: SoftMax, MultiMax, SparseMax, EntMax-1.5, EvSoftMax and TanhMax over rows of numbers, forward, backward
+ * and as losses, in one C99 header without dependencies. MIT licence.
+ *
+ *     #include "multimax.h"
+ *     #include <stdio.h>
+ *     int main(void)
+ *     {
+ *         const float x[4] = {2.0f, 1.8f, -1.0f, 0.1f};
+ *         float y[4];
+ *         mmax_multimax_params p = mmax_multimax_identity(1);
+ *         p.t_b[0] = 2; p.b[0] = 0.5;
+ *         mmax_status status = mmax_multimax_f32(y, x, &p, mmax_row(4));
+ *         printf("%s %g %g %g %g\n", mmax_status_string(status), y[0], y[1], y[2], y[3]);
+ *         return status != MMAX_OK;
+ *     }
+ *
+ *     cc -O2 example.c -lm
+ *
+ * Modes
+ *   plain    include it anywhere, in as many files as you like. All functions have internal linkage; each file chooses
+ *            its instruction set for itself.
+ *   shared   MULTIMAX_EXTERN for the whole project gives declarations alone, and MULTIMAX_IMPLEMENTATION before the
+ *            include in exactly one C file the one external copy.
+ *   stb      MULTIMAX_IMPLEMENTATION alone, in one file, makes that file the one of shared mode; files that want its
+ *            copy define MULTIMAX_EXTERN, others stay plain.
+ *   C99 or C++11 and later. x86-64 (and x86, but for MSVC) chooses SSE2, AVX2 or AVX-512 at run time, no compiler flag
+ *   is needed; AArch64 has NEON, WebAssembly SIMD128 with -msimd128, everything else is plain C.
+ *
+ * Terms
+ *   row       the `cols` contiguous entries over which a function normalises; mmax_shape says how many, where and how
+ *             they are scaled. Rows are independent. A call runs on the thread that makes it.
+ *   s         scale * x, the scores. The product is not rounded to the type first, except in multimax and seglu.
+ *   active    the leading lengths[r] entries of row r (without lengths: all), but for the masked ones
+ *   masked    an entry with x = -inf. It weighs nothing and counts nowhere.
+ *   rounding  the type's epsilon (2^-23 for f32, 2^-52 for f64) times the magnitude of what is rounded
+ *   A name ends in _f32 or _f64, its type. Parameters, losses and metrics are doubles in both.
+ *
+ * Special cases: one rule for all functions
+ *   x = -inf               y = 0 and gx = 0 exactly, nothing is added to gp, also in a NaN row. The log functions give
+ *                          y = -inf. seglu keeps -inf.
+ *   past lengths[r]        never read; written as 0, by the log functions as -inf
+ *   no active entry        y = 0 and gx = 0; log functions: y = -inf
+ *   NaN or +inf, active    all active entries of that row are the quiet NaN 0x7fc00000 (f64: 0x7ff8000000000000), other
+ *                          rows are untouched. seglu, being elementwise, keeps NaN to its own entry.
+ *   backward               NaN or +inf in an active entry of x, y or gy makes the row's active gx NaN, and gp (seglu:
+ *                          that entry and gp). Where y = 0 (log functions: y = -inf; tanhmax and seglu: x = -inf)
+ *                          gx = 0, nothing is added to gp, and gy is not used, whatever it holds.
+ *   all entries equal      1/n each: softmax, multimax, sparsemax, entmax15, evsoftmax
+ *   values of any size     finite, no overflow. A score beyond the range of the type, or a sigma, that overflows to
+ *                          -inf gives 0, to +inf a NaN row.
+ *   |y| < FLT_MIN, DBL_MIN 0: forward functions never produce subnormal numbers. The floating-point environment is
+ *                          not changed.
+ *   rows = 0 or cols = 0   MMAX_OK before any other check; nothing is touched, pointers may be NULL
+ *   in place               an output may be exactly one of the inputs: same pointer, same stride (one row: any stride).
+ *                          Inputs may overlap freely.
+ *
+ * Errors: all is checked before the first write, in this order; on error no output is touched
+ *   MMAX_ERR_NULL    a required pointer is NULL; of several optional outputs, all are
+ *   MMAX_ERR_SHAPE   stride < cols, lengths[r] > cols, sizes that overflow. Strides of arrays that the call does not
+ *                    have are ignored, for rows = 1 all are.
+ *   MMAX_ERR_PARAM   not finite in the type: scale, a parameter in use, grad_scale, epsilon or reference of a metric;
+ *                    out of range: scale < 0, or so small that it is 0 in the type, order not 1 or 2, evsoftmax's
+ *                    epsilon outside [0,1] (its loss: 0 too), reference < 0, label_smoothing outside [0,1),
+ *                    index[r] >= lengths[r] or cols
+ *   MMAX_ERR_ALIAS   an output overlaps another array of the call, but is not exactly one of the inputs. An array
+ *                    extends over (rows-1)*stride + cols entries; rows of equal stride that interleave without
+ *                    touching do not overlap.
+ *
+ * Determinism. The bits of a row's result depend on that row alone: not on the number of rows, its place in the batch,
+ * strides, alignment, in place or not, nor the thread; gp alone adds up over rows, in their order. AVX2, AVX-512, NEON
+ * and plain C with fma in hardware (and float not evaluated in a wider type) give the same bits, with gcc and clang, at
+ * every optimisation level: sums run over a fixed number of lanes and are folded in a fixed order, and no
+ * transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere multiply and add separately: same
+ * accuracy, other bits. Under -Ofast results stay accurate and special cases as above, but bits may differ.
+ *
+ * Threads and memory. Every function is reentrant. The only state is the chosen instruction set, one word read and
+ * written atomically. Calls may run at the same time where no output is shared; give each thread its own gp. Nothing is
+ * allocated on the heap.
+ *
+ * Accuracy and cost stand beside each function. Bounds are the largest errors found on x86-64 with every instruction
+ * set, against a reference of higher precision, rounded up; tests/test_forward.c and tests/test_backward.c print those
+ * of forward and backward functions. They hold for f32 and f64 alike, but where two are given.
+ *
+ * Limits. Entries of a row are contiguous; there are float and double alone; a call does not start threads.
+ *
+ * Sections, to be found by searching for "==== ": configuration, types; forward, backward, losses and logarithms,
+ * metrics, helpers, instruction sets; implementation (compiler and processor, floating-point semantics, checks, vector
+ * layer, kernels, public functions, instances, choice of the instruction set).
+ */
 
 #if !defined(MULTIMAX_H)
-#define MULTIMAX_H
+    #define MULTIMAX_H
 
-/* ==== version and includes ==== */
-#define MULTIMAX_VERSION_MAJOR 1
-#define MULTIMAX_VERSION_MINOR 0
-#define MULTIMAX_VERSION_PATCH 0
-#define MULTIMAX_VERSION "1.0.0"
+    /* ==== version and includes ==== */
+    #define MULTIMAX_VERSION_MAJOR 1
+    #define MULTIMAX_VERSION_MINOR 0
+    #define MULTIMAX_VERSION_PATCH 0
+    #define MULTIMAX_VERSION       "1.0.0"
 
-#include <stddef.h>
-#include <stdint.h>
+    #include <stddef.h>
+    #include <stdint.h>
 
-#if !defined(MULTIMAX_API)
-#    define MULTIMAX_API
-#endif
+    /* ==== configuration ====
+ * Define these before the include, or for the whole project. All are undefined by default but MULTIMAX_API.
+ *
+ *   MULTIMAX_EXTERN          declarations alone: no implementation, no intrinsics header. For projects where many files
+ *                            use the library, or another language binds to it. The same in every file.
+ *   MULTIMAX_IMPLEMENTATION  this file holds the external copy. In exactly one file, before its first include of this
+ *                            header, directly or through others.
+ *   MULTIMAX_NO_SIMD         plain C alone: for processors or compilers in doubt, and to debug. Slower.
+ *   MULTIMAX_NO_DISPATCH     the best instruction set that the compiler flags allow (-march=native, /arch:AVX2), fixed
+ *                            at compile time: less code, but illegal instructions on a lesser processor.
+ *   MULTIMAX_FILE            the name under which the header includes itself, by default "multimax.h", with quotes.
+ *                            A renamed copy needs it: -DMULTIMAX_FILE='"renamed.h"'.
+ *
+ * MULTIMAX_NO_SIMD, _NO_DISPATCH and _FILE matter where the implementation is compiled: in shared mode in one file, in
+ * plain mode in each.
+ */
 
-#if defined(MULTIMAX_EXTERN) || defined(MULTIMAX_IMPLEMENTATION)
-#    define MMAX_EXTERNAL 1
-#    define MMAX_DECLARE extern MULTIMAX_API
-#else
-#    define MMAX_EXTERNAL 0
-#    if defined(__GNUC__) || defined(__clang__)
-#        define MMAX_DECLARE static __attribute__((unused))
-#    else
-#        define MMAX_DECLARE static inline
-#    endif
-#endif
+    /*
+ * Stands before every declaration with external linkage: __declspec(dllexport), __attribute__((visibility("default"))).
+ * Empty by default; without effect in plain mode.
+ */
+    #if !defined(MULTIMAX_API)
+        #define MULTIMAX_API
+    #endif
 
-#if defined(__cplusplus)
+    #if defined(MULTIMAX_EXTERN) || defined(MULTIMAX_IMPLEMENTATION)
+        #define MMAX_EXTERNAL 1
+        #define MMAX_DECLARE  extern MULTIMAX_API
+    #else
+        #define MMAX_EXTERNAL 0
+        #if defined(__GNUC__) || defined(__clang__)
+            #define MMAX_DECLARE static inline __attribute__((unused))
+        #else
+            #define MMAX_DECLARE static inline
+        #endif
+    #endif
+
+    #if defined(__cplusplus)
 extern "C" {
-#endif
+    #endif
 
 /* ==== types ==== */
+/* What a call came to. Anything but MMAX_OK means that no output was touched. */
 typedef enum mmax_status {
-    MMAX_OK = 0,
-    MMAX_ERR_NULL,
-    MMAX_ERR_SHAPE,
-    MMAX_ERR_PARAM,
-    MMAX_ERR_ALIAS,
-    MMAX_ERR_ISA
+    MMAX_OK = 0,    /* done, or nothing to do */
+    MMAX_ERR_NULL,  /* a required pointer is NULL */
+    MMAX_ERR_SHAPE, /* a stride below cols, a length above cols, or sizes that overflow */
+    MMAX_ERR_PARAM, /* a parameter out of range, or not finite in the type of the call */
+    MMAX_ERR_ALIAS, /* an output overlaps another array without being exactly that array */
+    MMAX_ERR_ISA    /* mmax_isa_select: not available here */
 } mmax_status;
 
+/*
+ * Where the rows are. Zero-initialise it, or start from mmax_row or mmax_rows, then set what differs.
+ * Entry i of row r of array x is x[r * x_stride + i].
+ */
 typedef struct mmax_shape {
-    size_t rows, cols;
-    size_t x_stride, y_stride, gx_stride, gy_stride;
-    double scale;
-    const uint32_t *lengths;
+    size_t rows, cols;                               /* `rows` independent vectors of `cols` entries */
+    size_t x_stride, y_stride, gx_stride, gy_stride; /* elements between row starts; 0 means cols */
+    double scale;                                    /* multiplies x: the inverse temperature; 0 means 1, else > 0 */
+    const uint32_t *lengths;                         /* [rows]: so many leading entries of row r exist; NULL: cols */
 } mmax_shape;
 
+/*
+ * The parameters of sigma, [n-1] for the term of order n = 1, 2:
+ *
+ *     sigma(s) = s + sum_n (1 - t_b_n) max(b_n - s, 0)^n + (t_d_n - 1) max(s - d_n, 0)^n
+ *
+ * A term with t = 1 is absent, also at the largest numbers. Each max has derivative 0 at its own kink, with respect to
+ * s, b and d. Where first and second order overflow with opposite signs, the second decides.
+ * source: MultiMax, eq. 4 (order 1) and eq. 6.
+ */
 typedef struct mmax_multimax_params {
-    int order;
-    double t_b[2], t_d[2], b[2], d[2];
+    int order;                         /* 1: first pair of terms, the second entries are not read; 2: both */
+    double t_b[2], t_d[2], b[2], d[2]; /* of order 1, t are the slopes below b and above d; the two kinks */
 } mmax_multimax_params;
 
+/* The gradient with respect to the parameters, summed over rows. Calls ADD to it: set it to zero first. */
 typedef struct mmax_multimax_grads {
-    double t_b[2], t_d[2], b[2], d[2];
+    double t_b[2], t_d[2], b[2], d[2]; /* order 1 does not touch the second entries */
 } mmax_multimax_grads;
 
+/* The true classes for a loss. Start from mmax_labels. q is the target distribution of a row. */
 typedef struct mmax_targets {
-    const int32_t *index;
-    double label_smoothing;
-    double grad_scale;
+    const int32_t *index;   /* [rows]: the class of row r; negative: the row is ignored and not read */
+    double label_smoothing; /* a in [0,1): q = (1-a) one-hot + a/n over the n active entries */
+    double grad_scale;      /* multiplies gx and what is added to gp: 1/rows for a mean; 0 means 1 */
 } mmax_targets;
 
+/* Instruction sets, for both types. */
 typedef enum mmax_isa {
-    MMAX_ISA_SCALAR,
-    MMAX_ISA_SSE2,
-    MMAX_ISA_AVX2,
-    MMAX_ISA_AVX512,
-    MMAX_ISA_NEON,
-    MMAX_ISA_WASM128,
-    MMAX_ISA_COUNT
+    MMAX_ISA_SCALAR,  /* plain C */
+    MMAX_ISA_SSE2,    /* x86 */
+    MMAX_ISA_AVX2,    /* x86: AVX2, FMA, POPCNT */
+    MMAX_ISA_AVX512,  /* x86: AVX-512 F, BW, DQ, VL, and what AVX2 needs */
+    MMAX_ISA_NEON,    /* AArch64 */
+    MMAX_ISA_WASM128, /* WebAssembly SIMD128 */
+    MMAX_ISA_COUNT    /* how many there are */
 } mmax_isa;
 
-MMAX_DECLARE const char *mmax_status_string(mmax_status status);
-MMAX_DECLARE mmax_shape mmax_row(size_t cols);
-MMAX_DECLARE mmax_shape mmax_rows(size_t rows, size_t cols);
-MMAX_DECLARE mmax_multimax_params mmax_multimax_identity(int order);
-MMAX_DECLARE mmax_multimax_params mmax_multimax_from_checkpoint(int order, const double ranges[4], const double ts[4]);
-MMAX_DECLARE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], const mmax_multimax_params *p);
-MMAX_DECLARE mmax_isa mmax_isa_active(void);
-MMAX_DECLARE int mmax_isa_available(mmax_isa isa);
-MMAX_DECLARE mmax_status mmax_isa_select(mmax_isa isa);
-MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
-MMAX_DECLARE mmax_targets mmax_labels(const int32_t *index);
-MMAX_DECLARE mmax_status mmax_softmax_f32(float *y, const float *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_softmax_f64(double *y, const double *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimax_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsemax_f32(float *y, const float *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsemax_f64(double *y, const double *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_entmax15_f32(float *y, const float *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_entmax15_f64(double *y, const double *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_evsoftmax_f32(float *y, const float *x, double epsilon, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_evsoftmax_f64(double *y, const double *x, double epsilon, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_tanhmax_f32(float *y, const float *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_tanhmax_f64(double *y, const double *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_seglu_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_softmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_softmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimax_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimax_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy, const double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsemax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsemax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_entmax15_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_entmax15_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_evsoftmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_evsoftmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_tanhmax_backward_f32(float *gx, const float *gy, const float *y, const float *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_tanhmax_backward_f64(double *gx, const double *gy, const double *y, const double *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_seglu_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_seglu_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy, const double *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimodality_f32(double *out, const float *y, const float *x, double epsilon, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimodality_f64(double *out, const double *y, const double *x, double epsilon, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsity_f32(double *out, const float *y, const float *x, double epsilon, double reference, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsity_f64(double *out, const double *y, const double *x, double epsilon, double reference, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_softmax_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_softmax_loss_f64(double *loss, double *gx, const double *x, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimax_loss_f32(double *loss, float *gx, mmax_multimax_grads *gp, const float *x, const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_multimax_loss_f64(double *loss, double *gx, mmax_multimax_grads *gp, const double *x, const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_evsoftmax_loss_f32(double *loss, float *gx, const float *x, double epsilon, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_evsoftmax_loss_f64(double *loss, double *gx, const double *x, double epsilon, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsemax_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_sparsemax_loss_f64(double *loss, double *gx, const double *x, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_entmax15_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_entmax15_loss_f64(double *loss, double *gx, const double *x, mmax_targets t, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_softmax_f32(float *y, const float *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_softmax_f64(double *y, const double *x, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_multimax_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_multimax_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_softmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_softmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_multimax_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
-MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy, const double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+/* ==== forward: y = phi(scale * x) ====
+ * The same for all: x and y are rows x cols, at x_stride and y_stride; y may be x. They return MMAX_OK, MMAX_ERR_NULL,
+ * _SHAPE, _PARAM or _ALIAS. Rows of softmax, multimax, sparsemax, entmax15 and evsoftmax sum to 1 within 2.1e-7
+ * (f64: 5e-16). Sums run over the active entries. A pass is one walk over a row; `special` adds to the table above.
+ */
 
-#if defined(__cplusplus)
+/*
+ * y_i = exp(s_i) / sum exp(s_k)
+ *
+ *   error     at most 4 ULP in every entry that is a normal number, for rows of up to 2^24 entries
+ *   cost      3 passes: the extremes; exponentials and their sum; scaling
+ *   backward  mmax_softmax_backward_f32 needs y only; mmax_softmax_loss_f32 where a cross-entropy follows
+ *   source    MultiMax, eq. 1
+ */
+MMAX_DECLARE mmax_status mmax_softmax_f32(float *y, const float *x, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_softmax_f64(double *y, const double *x, mmax_shape s);
+
+/*
+ * y = softmax(sigma(s)), sigma as at mmax_multimax_params
+ *
+ *   p         order and parameters of sigma, finite as floats; mmax_multimax_identity gives softmax
+ *   special   s and sigma are rounded to float. A mask stays a mask; sigma = -inf gives 0, +inf a NaN row.
+ *   error     at most 4 roundings of sigma's terms: relative to y_i, 4 epsilon (1 + the sum of their magnitudes, here
+ *             and on average over the row)
+ *   cost      3 passes as softmax; sigma is computed in the first and the second
+ *   backward  mmax_multimax_backward_f32 needs y and x; mmax_multimax_loss_f32 where a cross-entropy follows
+ *   source    Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024, eq. 4 and 6
+ */
+MMAX_DECLARE mmax_status mmax_multimax_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+
+/*
+ * y_i = max(s_i - tau, 0), tau such that the sum is 1: the Euclidean projection of the row onto the simplex
+ *
+ *   special   entries at or below tau are exactly 0
+ *   error     at most 2.2 ULP of the largest entry
+ *   cost      3 passes, and some steps for tau over the entries within 1/scale of the maximum; each step is a pass
+ *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort.
+ *   backward  mmax_sparsemax_backward_f32 needs y only
+ *   source    Martins and Astudillo, "From Softmax to Sparsemax", ICML 2016
+ */
+MMAX_DECLARE mmax_status mmax_sparsemax_f32(float *y, const float *x, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_sparsemax_f64(double *y, const double *x, mmax_shape s);
+
+/*
+ * y_i = max(s_i/2 - tau, 0)^2, tau such that the sum is 1: between softmax and sparsemax
+ *
+ *   special   entries at or below tau, or whose square is below FLT_MIN, are exactly 0
+ *   error     at most 4 ULP of the largest entry
+ *   cost      as sparsemax, over the entries within 2/scale of the maximum
+ *   backward  mmax_entmax15_backward_f32 needs y only
+ *   source    Peters, Niculae, Martins, "Sparse Sequence-to-Sequence Models", ACL 2019
+ */
+MMAX_DECLARE mmax_status mmax_entmax15_f32(float *y, const float *x, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_entmax15_f64(double *y, const double *x, mmax_shape s);
+
+/*
+ * y_i = w_i exp(s_i) / sum w_k exp(s_k), w = 1 where s_i >= mean(s), else epsilon
+ *
+ *   epsilon   in [0,1]: 0 for inference, 1e-6 for training
+ *   special   an entry within rounding of the mean may fall on either side, never all below; the mean does not overflow
+ *   error     at most 6 ULP in every entry that is a normal number
+ *   cost      3 passes as softmax; one more for the mean of a row with masked entries
+ *   backward  mmax_evsoftmax_backward_f32 needs y only; mmax_evsoftmax_loss_f32 where a cross-entropy follows
+ *   source    Chen, Itkina, Senanayake, Kochenderfer, "Evidential Softmax", NeurIPS 2021
+ */
+MMAX_DECLARE mmax_status mmax_evsoftmax_f32(float *y, const float *x, double epsilon, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_evsoftmax_f64(double *y, const double *x, double epsilon, mmax_shape s);
+
+/*
+ * y_i = (exp(s_i) - exp(-s_i)) / sum (exp(s_k) + exp(-s_k)): weights with a sign, whose magnitudes sum to at most 1
+ *
+ *   error     at most 8 ULP in every entry that is a normal number; nothing cancels near s = 0
+ *   cost      3 passes: the largest |x|; both exponentials and the sum; scaling
+ *   backward  mmax_tanhmax_backward_f32 needs y and x
+ *   source    Huang, Yang, Wang, "Rethinking Attention Weights as Bidirectional Coefficients", eq. 6
+ */
+MMAX_DECLARE mmax_status mmax_tanhmax_f32(float *y, const float *x, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_tanhmax_f64(double *y, const double *x, mmax_shape s);
+
+/*
+ * y_i = sigma(s_i), elementwise
+ *
+ *   special   -inf stays; NaN and +inf give NaN in that entry alone; |y_i| < FLT_MIN gives 0
+ *   error     at most 4 roundings of sigma's terms
+ *   cost      1 pass
+ *   backward  mmax_seglu_backward_f32 needs x
+ *   source    MultiMax, eq. 6
+ */
+MMAX_DECLARE mmax_status mmax_seglu_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+
+/* ==== backward: gx = (d phi / d x)^T gy, the factor `scale` included ====
+ * The same for all: arrays are rows x cols at their own strides; s and p are those of the forward call, y its result.
+ * gx may be gy, y or x. An entry with y = 0 has gx = 0. What they return is as in forward.
+ * error: at most 3.5 roundings of the terms that gx or gp is added up from, given y.
+ * With gp: gx or gp may be NULL, not both; gp is added to, overlaps no array, and is NaN after a NaN row.
+ */
+
+/*
+ * gx_i = scale y_i (gy_i - sum y_k gy_k)
+ *
+ *   cost      2 passes: the sum; gx
+ */
+MMAX_DECLARE mmax_status mmax_softmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_softmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+
+/*
+ * gx_i = scale g_i sigma'(s_i), with g_i = y_i (gy_i - sum y_k gy_k); gp += sum g_i (d sigma(s_i) / d parameter)
+ *
+ *   special   gp has the gradient of a term also where t = 1 makes the term absent
+ *   cost      2 passes: the sum; gx and gp
+ */
+MMAX_DECLARE mmax_status mmax_multimax_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *y,
+                                                    const float *x, const mmax_multimax_params *p, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_multimax_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy,
+                                                    const double *y, const double *x, const mmax_multimax_params *p,
+                                                    mmax_shape s);
+
+/*
+ * gx_i = scale (gy_i - mean of gy over the support) on the support y > 0, else 0
+ *
+ *   cost      2 passes: the mean; gx
+ */
+MMAX_DECLARE mmax_status mmax_sparsemax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_sparsemax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+
+/*
+ * gx_i = scale r_i (gy_i - sum r_k gy_k / sum r_k), r = sqrt(y)
+ *
+ *   cost      2 passes: both sums; gx
+ */
+MMAX_DECLARE mmax_status mmax_entmax15_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_entmax15_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+
+/*
+ * gx_i = scale y_i (gy_i - sum y_k gy_k), the weights w being constants
+ *
+ *   cost      2 passes; the same function as mmax_softmax_backward_f32
+ */
+MMAX_DECLARE mmax_status mmax_evsoftmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_evsoftmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+
+/*
+ * gx_i = scale (gy_i (exp(s_i) + exp(-s_i)) / C - y_i sum y_k gy_k), C the forward sum
+ *
+ *   special   y_i = 0 has a gradient; only x = -inf gives gx = 0
+ *   cost      3 passes: the largest |x|; C and the sum; gx. Exponentials are computed twice.
+ */
+MMAX_DECLARE mmax_status mmax_tanhmax_backward_f32(float *gx, const float *gy, const float *y, const float *x,
+                                                   mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_tanhmax_backward_f64(double *gx, const double *gy, const double *y, const double *x,
+                                                   mmax_shape s);
+
+/*
+ * gx_i = scale gy_i sigma'(s_i); gp += sum gy_i (d sigma(s_i) / d parameter)
+ *
+ *   special   elementwise: NaN stays in its entry, but reaches gp; only x = -inf gives gx = 0
+ *   cost      1 pass
+ */
+MMAX_DECLARE mmax_status mmax_seglu_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy, const float *x,
+                                                 const mmax_multimax_params *p, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_seglu_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy, const double *x,
+                                                 const mmax_multimax_params *p, mmax_shape s);
+
+/* ==== losses and logarithms ====
+ * Losses. L and gx in one call, without storing y: gx = grad_scale * scale * (y - q), for multimax times sigma'(s).
+ * loss is [rows]; x and gx are rows x cols at x_stride and gx_stride; gx may be x. Any of loss, gx and gp may be NULL,
+ * not all; loss and gp overlap no other array. q is described at mmax_targets.
+ * special: an ignored row gives 0; a masked target gives loss +inf, and the gradient y - q at active entries, 0 at
+ * masked ones; NaN in the row wins over that. A finite row never gives log(0); an overflowing loss is DBL_MAX.
+ * error: gx at most 3.5 roundings of y and q, on top of the error of y.
+ * They return what forward functions do; MMAX_ERR_PARAM also for index[r] >= the active length and for t's fields.
+ */
+
+/*
+ * loss = -sum q_i log y_i, y = softmax(s)
+ *
+ *   error     loss at most 1e-6 (f64: 1e-14) relative, for losses above 1e-30
+ *   cost      3 passes: the extremes; exponentials and their sum; gx. Without gx 2; label smoothing takes one more.
+ */
+MMAX_DECLARE mmax_status mmax_softmax_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_softmax_loss_f64(double *loss, double *gx, const double *x, mmax_targets t, mmax_shape s);
+
+/*
+ * loss = -sum q_i log y_i, y = softmax(sigma(s)); gp += grad_scale * sum (y_i - q_i) (d sigma(s_i) / d parameter)
+ *
+ *   error     loss at most 2 roundings of 1, of itself and of sigma's terms
+ *   cost      3 passes as mmax_softmax_loss_f32, with the exponentials in the second and the third
+ */
+MMAX_DECLARE mmax_status mmax_multimax_loss_f32(double *loss, float *gx, mmax_multimax_grads *gp, const float *x,
+                                                const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_multimax_loss_f64(double *loss, double *gx, mmax_multimax_grads *gp, const double *x,
+                                                const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
+
+/*
+ * loss = -sum q_i log y_i, y = evsoftmax(s), whose weights w are constants
+ *
+ *   epsilon   in (0,1]: with 0 the loss would be infinite for a target below the mean
+ *   error     loss at most 1e-6 (f64: 1e-14) relative, for losses above 1e-30
+ *   cost      as mmax_softmax_loss_f32; one more pass for the mean of a row with masked entries
+ */
+MMAX_DECLARE mmax_status mmax_evsoftmax_loss_f32(double *loss, float *gx, const float *x, double epsilon,
+                                                 mmax_targets t, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_evsoftmax_loss_f64(double *loss, double *gx, const double *x, double epsilon,
+                                                 mmax_targets t, mmax_shape s);
+
+/*
+ * loss = Omega*(s) + Omega(q) - <s, q>, Omega(p) = |p|^2 / 2 - 1/2: the Fenchel-Young loss of sparsemax
+ *
+ *   error     loss at most 2 roundings of 1 and of itself; it is a sum of terms that are not negative
+ *   cost      as sparsemax; the last pass writes gx and adds up the loss. Label smoothing takes one more.
+ *   source    Martins and Astudillo 2016; Blondel, Martins, Niculae, "Learning with Fenchel-Young Losses", JMLR 2020
+ */
+MMAX_DECLARE mmax_status mmax_sparsemax_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_sparsemax_loss_f64(double *loss, double *gx, const double *x, mmax_targets t,
+                                                 mmax_shape s);
+
+/*
+ * loss = Omega*(s) + Omega(q) - <s, q>, Omega(p) = 4/3 sum (p^1.5 - p): the Fenchel-Young loss of entmax15
+ *
+ *   error     as mmax_sparsemax_loss_f32
+ *   cost      as entmax15; the last pass writes gx and adds up the loss. Label smoothing takes one more.
+ *   source    Peters, Niculae, Martins 2019; Blondel, Martins, Niculae 2020
+ */
+MMAX_DECLARE mmax_status mmax_entmax15_loss_f32(double *loss, float *gx, const float *x, mmax_targets t, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_entmax15_loss_f64(double *loss, double *gx, const double *x, mmax_targets t,
+                                                mmax_shape s);
+
+/*
+ * y_i = s_i - log sum exp(s_k), arrays as in forward
+ *
+ *   special   masked entries and those past lengths[r] are -inf, no others with a finite score, however wide the row
+ *   error     at most 4 ULP of the larger of |y_i| and 2^-10
+ *   cost      3 passes: the extremes; the sum of exponentials; y
+ *   backward  mmax_log_softmax_backward_f32 needs y only
+ */
+MMAX_DECLARE mmax_status mmax_log_softmax_f32(float *y, const float *x, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_log_softmax_f64(double *y, const double *x, mmax_shape s);
+
+/*
+ * y_i = sigma(s_i) - log sum exp(sigma(s_k)), arrays as in forward
+ *
+ *   special   as mmax_log_softmax_f32; sigma = -inf gives -inf
+ *   error     at most 4 roundings of 1, of y_i and of sigma's terms
+ *   cost      3 passes as mmax_log_softmax_f32, with sigma in each
+ *   backward  mmax_log_multimax_backward_f32 needs y and x
+ */
+MMAX_DECLARE mmax_status mmax_log_multimax_f32(float *y, const float *x, const mmax_multimax_params *p, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_log_multimax_f64(double *y, const double *x, const mmax_multimax_params *p, mmax_shape s);
+
+/*
+ * gx_i = scale (gy_i - exp(y_i) sum gy_k), arrays and error as in backward; gx = 0 where y = -inf
+ *
+ *   cost      2 passes: the sum; gx
+ */
+MMAX_DECLARE mmax_status mmax_log_softmax_backward_f32(float *gx, const float *gy, const float *y, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_log_softmax_backward_f64(double *gx, const double *gy, const double *y, mmax_shape s);
+
+/*
+ * gx_i = scale g_i sigma'(s_i), with g_i = gy_i - exp(y_i) sum gy_k; gp += sum g_i (d sigma(s_i) / d parameter)
+ *
+ *   special   arrays, gp and error as in backward; gx = 0 where y = -inf or x = -inf
+ *   cost      2 passes: the sum; gx and gp
+ */
+MMAX_DECLARE mmax_status mmax_log_multimax_backward_f32(float *gx, mmax_multimax_grads *gp, const float *gy,
+                                                        const float *y, const float *x, const mmax_multimax_params *p,
+                                                        mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multimax_grads *gp, const double *gy,
+                                                        const double *y, const double *x, const mmax_multimax_params *p,
+                                                        mmax_shape s);
+
+/* ==== metrics ====
+ * One value a row in out[rows], which overlaps no other array; x and y are rows x cols at x_stride and y_stride.
+ * Thresholds apply to x unscaled. special: NaN where no entry is counted, or an active entry of x or y is NaN or +inf.
+ * error: at most 2 epsilon of the type, absolute, given y. They return what forward functions do.
+ */
+
+/*
+ * out = 1 - mean of (y_max - y_n) over the entries with epsilon < x_n < x_max, y_max being y at the first x_max
+ *
+ *   cost      2 passes, and a search for the maximum
+ *   source    MultiMax, Definition 3.2
+ */
+MMAX_DECLARE mmax_status mmax_multimodality_f32(double *out, const float *y, const float *x, double epsilon,
+                                                mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_multimodality_f64(double *out, const double *y, const double *x, double epsilon,
+                                                mmax_shape s);
+
+/*
+ * out = mean of exp(-y_l / reference) over the entries with x_l < epsilon; the paper's exp((s - y)/s - 1)
+ *
+ *   reference > 0, or 0 for the smallest softmax(scale * x) of the row, the only use of scale
+ *   special   where the reference is below the smallest normal number, a term is 1 if y_l = 0, else 0
+ *   cost      1 pass; with reference 0 another 3
+ *   source    MultiMax, Definition 3.3
+ */
+MMAX_DECLARE mmax_status mmax_sparsity_f32(double *out, const float *y, const float *x, double epsilon,
+                                           double reference, mmax_shape s);
+/* As above. */
+MMAX_DECLARE mmax_status mmax_sparsity_f64(double *out, const double *y, const double *x, double epsilon,
+                                           double reference, mmax_shape s);
+
+/* ==== helpers ==== */
+
+/* A sentence in English; never NULL, also for unknown values. */
+MMAX_DECLARE const char *mmax_status_string(mmax_status status);
+
+/* One contiguous vector. */
+MMAX_DECLARE mmax_shape mmax_row(size_t cols);
+
+/* Contiguous rows. */
+MMAX_DECLARE mmax_shape mmax_rows(size_t rows, size_t cols);
+
+/* Targets without smoothing, grad_scale 1. */
+MMAX_DECLARE mmax_targets mmax_labels(const int32_t *index);
+
+/* t = 1 and b = d = 0: multimax is softmax then, seglu the identity. `order` is 1 or 2. */
+MMAX_DECLARE mmax_multimax_params mmax_multimax_identity(int order);
+
+/* From the layout of the official checkpoints: ranges = {b1, d1, b2, d2}, ts = {1-t_b1, t_d1-1, 1-t_b2, t_d2-1}. */
+MMAX_DECLARE mmax_multimax_params mmax_multimax_from_checkpoint(int order, const double ranges[4], const double ts[4]);
+
+/* The way back; writes all four entries of both, whatever the order. */
+MMAX_DECLARE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], const mmax_multimax_params *p);
+
+/* ==== instruction sets ====
+ * The choice is kept for the program in shared mode, for the file in plain mode. It may change while calls run: each
+ * call goes through with the one that it found.
+ */
+
+/* The one in use: the best available, unless mmax_isa_select was called. */
+MMAX_DECLARE mmax_isa mmax_isa_active(void);
+
+/* 1 if it is compiled in, and this processor and operating system have it, else 0. */
+MMAX_DECLARE int mmax_isa_available(mmax_isa isa);
+
+/* MMAX_OK, or MMAX_ERR_ISA where it is not available; nothing changes then. */
+MMAX_DECLARE mmax_status mmax_isa_select(mmax_isa isa);
+
+/* "scalar", "sse2", "avx2", "avx512", "neon", "wasm128"; "unknown" for other values. */
+MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
+
+    #if defined(__cplusplus)
 } /* extern "C" */
-#endif
+    #endif
 #endif /* MULTIMAX_H */
 
 #if !defined(MMAX_PASS) && !defined(MULTIMAX_H_IMPLEMENTED) && (!MMAX_EXTERNAL || defined(MULTIMAX_IMPLEMENTATION))
-#    define MULTIMAX_H_IMPLEMENTED
-#    define MMAX_WANT_IMPLEMENTATION 1
+    #define MULTIMAX_H_IMPLEMENTED
+    #define MMAX_WANT_IMPLEMENTATION 1
 #endif
 
 /* ==== implementation =============================================================================================
@@ -153,145 +585,160 @@ MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multima
  */
 #if defined(MMAX_WANT_IMPLEMENTATION) && !defined(MMAX_PASS)
 
-/* ==== compiler and processor ==== */
-#    include <float.h>
-#    include <math.h>
-#    include <string.h>
+    /* ==== compiler and processor ==== */
+    #include <float.h>
+    #include <math.h>
+    #include <string.h>
 
-#    if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
-#        define MMAX_GNUC 1
-#        define MMAX_INLINE static inline __attribute__((always_inline, unused))
-#        define MMAX_STATIC static __attribute__((unused))
-#        define MMAX_NOINLINE static __attribute__((noinline, unused))
-#        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#    elif defined(_MSC_VER)
-#        define MMAX_GNUC 0
-#        define MMAX_INLINE static __forceinline
-#        define MMAX_STATIC static
-#        define MMAX_NOINLINE static __declspec(noinline)
-#        define MMAX_UNLIKELY(condition) (condition)
-#    else
-#        define MMAX_GNUC 0
-#        define MMAX_INLINE static inline
-#        define MMAX_STATIC static inline
-#        define MMAX_NOINLINE static inline
-#        define MMAX_UNLIKELY(condition) (condition)
-#    endif
+    #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
+        #define MMAX_GNUC 1
+        /* All are "inline": at -O0 gcc compiles every other static function, used or not. */
+        #define MMAX_INLINE              static inline __attribute__((always_inline, unused))
+        #define MMAX_STATIC              static inline __attribute__((unused))
+        #define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+    #elif defined(_MSC_VER)
+        #define MMAX_GNUC                0
+        #define MMAX_INLINE              static __forceinline
+        #define MMAX_STATIC              static
+        #define MMAX_UNLIKELY(condition) (condition)
+    #else
+        #define MMAX_GNUC                0
+        #define MMAX_INLINE              static inline
+        #define MMAX_STATIC              static inline
+        #define MMAX_UNLIKELY(condition) (condition)
+    #endif
 
-/* The accumulators of a block are arrays of registers: their loops must be unrolled, at every optimisation level. */
-#    if defined(__clang__)
-#        define MMAX_UNROLL _Pragma("clang loop unroll(full)")
-#    elif MMAX_GNUC
-#        define MMAX_UNROLL _Pragma("GCC unroll 32")
-#    else
-#        define MMAX_UNROLL
-#    endif
+    /* The accumulators of a block are arrays of registers: their loops must be unrolled, at every optimisation level. */
+    #if defined(__clang__)
+        #define MMAX_UNROLL _Pragma("clang loop unroll(full)")
+    #elif MMAX_GNUC
+        #define MMAX_UNROLL _Pragma("GCC unroll 32")
+    #else
+        #define MMAX_UNROLL
+    #endif
 
-/* Which instruction sets can be compiled. */
-#    if !defined(MULTIMAX_NO_SIMD)
-#        if (MMAX_GNUC || defined(_MSC_VER)) && (defined(__x86_64__) || defined(__i386__) || defined(_M_X64))
-#            define MMAX_X86 1
-#        elif MMAX_GNUC && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
-#            define MMAX_HAVE_NEON 1
-#        elif defined(_MSC_VER) && defined(_M_ARM64)
-#            define MMAX_HAVE_NEON 1
-#        elif defined(__wasm_simd128__)
-#            define MMAX_HAVE_WASM128 1
-#        endif
-#    endif
-#    if !defined(MMAX_X86)
-#        define MMAX_X86 0
-#    endif
-#    if !defined(MMAX_HAVE_NEON)
-#        define MMAX_HAVE_NEON 0
-#    endif
-#    if !defined(MMAX_HAVE_WASM128)
-#        define MMAX_HAVE_WASM128 0
-#    endif
-#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
-#        define MMAX_HAVE_SSE2 1
-#        define MMAX_HAVE_AVX2 1
-#        define MMAX_HAVE_AVX512 1
-#    elif MMAX_X86
-#        if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-#            define MMAX_HAVE_AVX512 1
-#        elif defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
-#            define MMAX_HAVE_AVX2 1
-#        elif defined(__SSE2__) || defined(_M_X64)
-#            define MMAX_HAVE_SSE2 1
-#        endif
-#    endif
-#    if !defined(MMAX_HAVE_SSE2)
-#        define MMAX_HAVE_SSE2 0
-#    endif
-#    if !defined(MMAX_HAVE_AVX2)
-#        define MMAX_HAVE_AVX2 0
-#    endif
-#    if !defined(MMAX_HAVE_AVX512)
-#        define MMAX_HAVE_AVX512 0
-#    endif
-/* Plain C is compiled wherever it may be needed: always under run-time dispatch, else only without anything better. */
-#    if defined(MULTIMAX_NO_DISPATCH) && (MMAX_HAVE_SSE2 || MMAX_HAVE_AVX2 || MMAX_HAVE_AVX512)
-#        define MMAX_HAVE_SCALAR 0
-#    else
-#        define MMAX_HAVE_SCALAR 1
-#    endif
+    /* Which instruction sets can be compiled. */
+    #if !defined(MULTIMAX_NO_SIMD)
+        #if (MMAX_GNUC || defined(_MSC_VER)) && (defined(__x86_64__) || defined(__i386__) || defined(_M_X64))
+            #define MMAX_X86 1
+        #elif MMAX_GNUC && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
+            #define MMAX_HAVE_NEON 1
+        #elif defined(_MSC_VER) && defined(_M_ARM64)
+            #define MMAX_HAVE_NEON 1
+        #elif defined(__wasm_simd128__)
+            #define MMAX_HAVE_WASM128 1
+        #endif
+    #endif
+    #if !defined(MMAX_X86)
+        #define MMAX_X86 0
+    #endif
+    #if !defined(MMAX_HAVE_NEON)
+        #define MMAX_HAVE_NEON 0
+    #endif
+    #if !defined(MMAX_HAVE_WASM128)
+        #define MMAX_HAVE_WASM128 0
+    #endif
+    #if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+        #define MMAX_HAVE_SSE2   1
+        #define MMAX_HAVE_AVX2   1
+        #define MMAX_HAVE_AVX512 1
+    #elif MMAX_X86
+        #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+            #define MMAX_HAVE_AVX512 1
+        #elif defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
+            #define MMAX_HAVE_AVX2 1
+        #elif defined(__SSE2__) || defined(_M_X64)
+            #define MMAX_HAVE_SSE2 1
+        #endif
+    #endif
+    #if !defined(MMAX_HAVE_SSE2)
+        #define MMAX_HAVE_SSE2 0
+    #endif
+    #if !defined(MMAX_HAVE_AVX2)
+        #define MMAX_HAVE_AVX2 0
+    #endif
+    #if !defined(MMAX_HAVE_AVX512)
+        #define MMAX_HAVE_AVX512 0
+    #endif
+    /* Plain C is compiled wherever it may be needed: always under run-time dispatch, else only without anything better. */
+    #if defined(MULTIMAX_NO_DISPATCH) && (MMAX_HAVE_SSE2 || MMAX_HAVE_AVX2 || MMAX_HAVE_AVX512)
+        #define MMAX_HAVE_SCALAR 0
+    #else
+        #define MMAX_HAVE_SCALAR 1
+    #endif
 
-#    if MMAX_X86
-#        include <immintrin.h>
-#        if defined(_MSC_VER)
-#            include <intrin.h>
-#        else
-#            include <cpuid.h>
-#        endif
-#    elif MMAX_HAVE_NEON
-#        include <arm_neon.h>
-#    elif MMAX_HAVE_WASM128
-#        include <wasm_simd128.h>
-#    endif
+    #if MMAX_X86
+        #include <immintrin.h>
+        #if defined(_MSC_VER)
+            #include <intrin.h>
+        #else
+            #include <cpuid.h>
+        #endif
+    #elif MMAX_HAVE_NEON
+        #include <arm_neon.h>
+    #elif MMAX_HAVE_WASM128
+        #include <wasm_simd128.h>
+    #endif
 
-/* A fused multiply-add in hardware: the only thing on which the bits of a result depend. */
-#    if defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMAF) || defined(FP_FAST_FMAF)
-#        define MMAX_SCALAR_FMA 1
-#    else
-#        define MMAX_SCALAR_FMA 0
-#    endif
-#    if defined(FLT_EVAL_METHOD)
-#        define MMAX_EVAL_METHOD FLT_EVAL_METHOD
-#    elif defined(__FLT_EVAL_METHOD__)
-#        define MMAX_EVAL_METHOD __FLT_EVAL_METHOD__
-#    else
-#        define MMAX_EVAL_METHOD 0
-#    endif
+    /* A fused multiply-add in hardware: the only thing on which the bits of a result depend. */
+    #if defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMAF) || defined(FP_FAST_FMAF)
+        #define MMAX_SCALAR_FMA 1
+    #else
+        #define MMAX_SCALAR_FMA 0
+    #endif
+    #if defined(FLT_EVAL_METHOD)
+        #define MMAX_EVAL_METHOD FLT_EVAL_METHOD
+    #elif defined(__FLT_EVAL_METHOD__)
+        #define MMAX_EVAL_METHOD __FLT_EVAL_METHOD__
+    #else
+        #define MMAX_EVAL_METHOD 0
+    #endif
 
-#    if MMAX_EXTERNAL
-#        define MMAX_DEFINE
-#    elif MMAX_GNUC
-#        define MMAX_DEFINE static __attribute__((unused))
-#    else
-#        define MMAX_DEFINE static inline
-#    endif
+    #if MMAX_EXTERNAL
+        #define MMAX_DEFINE
+    #elif MMAX_GNUC
+        #define MMAX_DEFINE static inline __attribute__((unused))
+    #else
+        #define MMAX_DEFINE static inline
+    #endif
 
-/* ==== floating-point semantics ====
+    /* To be asked before the pragmas below change it. */
+    #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ && !defined(__clang__) && MMAX_GNUC && \
+        (defined(__x86_64__) || defined(__SSE2_MATH__))
+        #define MMAX_X86_FINITE 1
+    #else
+        #define MMAX_X86_FINITE 0
+    #endif
+
+    /* ==== floating-point semantics ====
  * The kernels rely on the order of additions, on NaN and on infinities. gcc and clang are told so here, whatever the
  * command line says. Besides, no product feeds an addition except through an explicit fma, so that contraction
  * (-ffp-contract=fast) has nothing to change.
  */
-#    if defined(__clang__)
-#        pragma float_control(precise, on, push)
-#    elif MMAX_GNUC
-#        pragma GCC push_options
-#        pragma GCC optimize("no-fast-math", "fp-contract=off")
-#    endif
+    #if defined(__clang__)
+        #pragma float_control(precise, on, push)
+        #pragma clang fp contract(off)
+    #elif MMAX_GNUC
+        #pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
+        #pragma GCC push_options
+        #pragma GCC optimize("no-fast-math", "fp-contract=off")
+        #pragma GCC diagnostic push
+        #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* in gcc 12's own avx512fintrin.h, as C++ */
+    #endif
 
-#    if defined(__cplusplus)
+    #if defined(__cplusplus)
 extern "C" {
-#    endif
+    #endif
 
-/* ==== helpers that every instance shares ==== */
-#    define MMAX_PASTE_(a, b, c) a##_##b##_##c
-#    define MMAX_PASTE(a, b, c) MMAX_PASTE_(a, b, c)
-#    define MMAX_(name) MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
+    /* Which copy a binary was built from: strings finds it. */
+    #if MMAX_GNUC
+static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULTIMAX_VERSION;
+    #endif
+
+    /* ==== helpers that every instance shares ==== */
+    #define MMAX_PASTE_(a, b, c) a##_##b##_##c
+    #define MMAX_PASTE(a, b, c)  MMAX_PASTE_(a, b, c)
+    #define MMAX_(name)          MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
 
 /* What is normalised: the scores as they are, sigma of them (order 1 or 2), or the scores weighted by the mean rule. */
 enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX };
@@ -306,20 +753,27 @@ enum { MMAX_IS_NORMAL, MMAX_IS_EMPTY, MMAX_IS_NAN };
 
 /* 2^(j/8) rounded to nearest, minus j << 20 (f64: j << 49): adding the integer 8 n + j, shifted by as much, gives the
  * bits of 2^(n + j/8). The floats stand twice, because AVX-512 looks up by four bits. */
-static const uint32_t mmax_pow2_table_f32[16] = {
-    0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7,
-    0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
-static const uint64_t mmax_pow2_table_f64[8] = {0x3ff0000000000000, 0x3fef72b83c7d517b, 0x3fef06fe0a31b715, 0x3feebfdad5362a27,
-                                                0x3feea09e667f3bcd, 0x3feeace5422aa0db, 0x3feee89f995ad3ad, 0x3fef5818dcfba487};
+static const uint32_t mmax_pow2_table_f32[16] = {0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a,
+                                                 0x3f7744fd, 0x3f7ac0c7, 0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7,
+                                                 0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
+static const uint64_t mmax_pow2_table_f64[8] = {0x3ff0000000000000, 0x3fef72b83c7d517b, 0x3fef06fe0a31b715,
+                                                0x3feebfdad5362a27, 0x3feea09e667f3bcd, 0x3feeace5422aa0db,
+                                                0x3feee89f995ad3ad, 0x3fef5818dcfba487};
 /* What the table of doubles lacks, relative: 2^(j/8) / table - 1 */
-static const double mmax_pow2_rest_f64[8] = {0.0, -2.7939114859515733e-17, 3.3484623336251524e-17, 1.9572585293112036e-17,
-                                             -6.835808657661922e-17, 5.1548301170786783e-17, 4.875160526227062e-17, 1.790126907604513e-17};
+static const double mmax_pow2_rest_f64[8] = {0.0,
+                                             -2.7939114859515733e-17,
+                                             3.3484623336251524e-17,
+                                             1.9572585293112036e-17,
+                                             -6.835808657661922e-17,
+                                             5.1548301170786783e-17,
+                                             4.875160526227062e-17,
+                                             1.790126907604513e-17};
 /* The first c lanes of a register of 8 floats are loaded from position 8 - c, of 4 doubles from position 8 - 2c. */
 static const int32_t mmax_lane_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 
-#    define MMAX_TWO_TO_64 18446744073709551616.0
-#    define MMAX_TWO_TO_MINUS_64 5.421010862427522e-20
-#    define MMAX_ABOVE_ONE 1.0000002 /* a bound times this is not rounded below the bound */
+    #define MMAX_TWO_TO_64       18446744073709551616.0
+    #define MMAX_TWO_TO_MINUS_64 5.421010862427522e-20
+    #define MMAX_ABOVE_ONE       1.0000002 /* a bound times this is not rounded below the bound */
 
 /* Special values are told by their bits, which no compiler flag can assume away. */
 MMAX_INLINE uint32_t mmax_f32_bits(float a)
@@ -356,6 +810,31 @@ MMAX_INLINE int mmax_f64_is_masked(double a) { return mmax_f64_bits(a) == 0xfff0
 MMAX_INLINE float mmax_f32_top(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) & 0xfffff000); }
 MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) & 0xfffffffff8000000); }
 
+MMAX_INLINE double mmax_largest(double a, double b)
+{
+    a = a < 0 ? -a : a;
+    b = b < 0 ? -b : b;
+    return a > b ? a : b;
+}
+
+/* The position of the lowest bit of a mask that is not 0. */
+MMAX_INLINE int mmax_lowest_bit(unsigned mask)
+{
+    #if MMAX_GNUC
+    return __builtin_ctz(mask);
+    #else
+    int position = 0;
+    while (!(mask >> position & 1)) {
+        ++position;
+    }
+    return position;
+    #endif
+}
+
+/* The neighbour of a negative number that lies further from 0. */
+MMAX_INLINE float mmax_f32_toward_minus_one(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) + 1); }
+MMAX_INLINE double mmax_f64_toward_minus_one(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) + 1); }
+
 /* The largest float that is at most a, for comparisons with a double that must be exact. */
 MMAX_INLINE float mmax_f32_floor(double a)
 {
@@ -391,12 +870,12 @@ typedef struct mmax_array {
 MMAX_INLINE size_t mmax_stride_of(const mmax_array *a, const mmax_shape *s)
 {
     switch (a->role) {
-        case MMAX_X: return s->x_stride;
-        case MMAX_Y: return s->y_stride;
-        case MMAX_GX:
-        case MMAX_GX_OR_NULL: return s->gx_stride;
-        case MMAX_GY: return s->gy_stride;
-        default: return 0;
+    case MMAX_X: return s->x_stride;
+    case MMAX_Y: return s->y_stride;
+    case MMAX_GX:
+    case MMAX_GX_OR_NULL: return s->gx_stride;
+    case MMAX_GY: return s->gy_stride;
+    default: return 0;
     }
 }
 
@@ -534,7 +1013,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 #endif /* MMAX_WANT_IMPLEMENTATION, !MMAX_PASS */
 
 #if defined(MMAX_PASS) && MMAX_PASS == 1
-/* ==== vector layer ================================================================================================
+    /* ==== vector layer ================================================================================================
  * One block per instruction set, the same names in the same order. Nothing else in the file names an intrinsic.
  *
  *   mmax_real            float or double, in C's terms
@@ -546,77 +1025,78 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   first(a, count)      a in the first lanes, else 0
  *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
  *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
- *   fold(acc, out)       MMAX_LANES partial sums to 8 doubles: lanes that are 8, 16, .. apart are added
+ *   MMAX_(fold)(acc, out)   f32: 32 partial sums to 8 doubles, lanes that are 8, 16, .. apart being added
  */
-#    if MMAX_PASS_DOUBLE
-#        define mmax_real double
-#        define MMAX_TYPE f64
-#        define MMAX_LANES 16
-#    else
-#        define mmax_real float
-#        define MMAX_TYPE f32
-#        define MMAX_LANES 32
-#    endif
+    #if MMAX_PASS_DOUBLE
+        #define mmax_real  double
+        #define MMAX_TYPE  f64
+        #define MMAX_LANES 16
+    #else
+        #define mmax_real  float
+        #define MMAX_TYPE  f32
+        #define MMAX_LANES 32
+    #endif
 
-/* ---- AVX-512 ---- */
-#    if defined(MMAX_PASS_AVX512)
-#        define MMAX_TIER avx512
-#        if defined(__clang__)
-#            pragma clang attribute push(__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), apply_to = function)
-#        elif MMAX_GNUC
-#            pragma GCC push_options
-#            pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")
-#        endif
-#        define MMAX_FMA 1
-#        define MMAX_DREGS 1
-#        define mmax_dvec __m512d
-#        define mmax_d_zero() _mm512_setzero_pd()
-#        define mmax_d_add(a, b) _mm512_add_pd(a, b)
-#        define mmax_d_sub(a, b) _mm512_sub_pd(a, b)
-#        define mmax_d_store(p, a) _mm512_storeu_pd(p, (a)[0])
-#        if MMAX_PASS_DOUBLE
-#            define MMAX_I(op) _mm512_##op##_pd
-#            define MMAX_WIDTH 8
-#            define mmax_vec __m512d
-#            define mmax_mask __mmask8
-#            define mmax_v_cmp(a, b, predicate) _mm512_cmp_pd_mask(a, b, predicate)
-#            define mmax_v_opaque_bits(a) _mm512_castpd_si512(a)
-#        else
-#            define MMAX_I(op) _mm512_##op##_ps
-#            define MMAX_WIDTH 16
-#            define mmax_vec __m512
-#            define mmax_mask __mmask16
-#            define mmax_v_cmp(a, b, predicate) _mm512_cmp_ps_mask(a, b, predicate)
-#        endif
-#        define mmax_v_set(r) MMAX_I(set1)(r)
-#        define mmax_v_zero() MMAX_I(setzero)()
-#        define mmax_v_load(p) MMAX_I(loadu)(p)
-#        define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
-#        define mmax_v_lanes(count) ((mmax_mask)((1u << (count)) - 1u))
-#        define mmax_v_load_part(p, count, fill) MMAX_I(mask_loadu)(fill, mmax_v_lanes(count), p)
-#        define mmax_v_store_part(p, count, a) MMAX_I(mask_storeu)(p, mmax_v_lanes(count), a)
-#        define mmax_v_first(a, count) MMAX_I(maskz_mov)(mmax_v_lanes(count), a)
-#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
-#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
-#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
-#        define mmax_v_fma(a, b, c) MMAX_I(fmadd)(a, b, c)
-#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
-/* With a mask that keeps all lanes: gcc 12 warns about the unmasked form as C++. */
-#        define mmax_v_min(a, b) MMAX_I(maskz_min)((mmax_mask)-1, a, b)
-#        define mmax_v_max(a, b) MMAX_I(maskz_max)((mmax_mask)-1, a, b)
-#        define mmax_v_abs(a) MMAX_I(abs)(a)
-#        define mmax_v_copysign(a, b) MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-#        define mmax_v_lt(a, b) mmax_v_cmp(a, b, _CMP_LT_OQ)
-#        define mmax_v_le(a, b) mmax_v_cmp(a, b, _CMP_LE_OQ)
-#        define mmax_v_ne(a, b) mmax_v_cmp(a, b, _CMP_NEQ_UQ)
-#        define mmax_v_nle(a, b) mmax_v_cmp(a, b, _CMP_NLE_UQ)
-#        define mmax_m_none() ((mmax_mask)0)
-#        define mmax_m_or(a, b) ((mmax_mask)((a) | (b)))
-#        define mmax_m_and(a, b) ((mmax_mask)((a) & (b)))
-#        define mmax_m_bits(m) ((unsigned)(m))
-#        define mmax_v_select(m, a, b) MMAX_I(mask_blend)(m, b, a)
-#        define mmax_v_keep(m, a) MMAX_I(maskz_mov)(m, a)
-#        if MMAX_PASS_DOUBLE
+    /* ---- AVX-512 ---- */
+    #if defined(MMAX_PASS_AVX512)
+        #define MMAX_TIER avx512
+        #if defined(__clang__)
+            #pragma clang attribute push( \
+                __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), apply_to = function)
+        #elif MMAX_GNUC
+            #pragma GCC push_options
+            #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")
+        #endif
+        #define MMAX_FMA           1
+        #define MMAX_DREGS         1
+        #define mmax_dvec          __m512d
+        #define mmax_d_zero()      _mm512_setzero_pd()
+        #define mmax_d_add(a, b)   _mm512_add_pd(a, b)
+        #define mmax_d_sub(a, b)   _mm512_sub_pd(a, b)
+        #define mmax_d_store(p, a) _mm512_storeu_pd(p, (a)[0])
+        #if MMAX_PASS_DOUBLE
+            #define MMAX_I(op)                  _mm512_##op##_pd
+            #define MMAX_WIDTH                  8
+            #define mmax_vec                    __m512d
+            #define mmax_mask                   __mmask8
+            #define mmax_v_cmp(a, b, predicate) _mm512_cmp_pd_mask(a, b, predicate)
+            #define mmax_v_opaque_bits(a)       _mm512_castpd_si512(a)
+        #else
+            #define MMAX_I(op)                  _mm512_##op##_ps
+            #define MMAX_WIDTH                  16
+            #define mmax_vec                    __m512
+            #define mmax_mask                   __mmask16
+            #define mmax_v_cmp(a, b, predicate) _mm512_cmp_ps_mask(a, b, predicate)
+        #endif
+        #define mmax_v_set(r)                    MMAX_I(set1)(r)
+        #define mmax_v_zero()                    MMAX_I(setzero)()
+        #define mmax_v_load(p)                   MMAX_I(loadu)(p)
+        #define mmax_v_store(p, a)               MMAX_I(storeu)(p, a)
+        #define mmax_v_lanes(count)              ((mmax_mask)((1u << (count)) - 1u))
+        #define mmax_v_load_part(p, count, fill) MMAX_I(mask_loadu)(fill, mmax_v_lanes(count), p)
+        #define mmax_v_store_part(p, count, a)   MMAX_I(mask_storeu)(p, mmax_v_lanes(count), a)
+        #define mmax_v_first(a, count)           MMAX_I(maskz_mov)(mmax_v_lanes(count), a)
+        #define mmax_v_add(a, b)                 MMAX_I(add)(a, b)
+        #define mmax_v_sub(a, b)                 MMAX_I(sub)(a, b)
+        #define mmax_v_mul(a, b)                 MMAX_I(mul)(a, b)
+        #define mmax_v_fma(a, b, c)              MMAX_I(fmadd)(a, b, c)
+        #define mmax_v_sqrt(a)                   MMAX_I(sqrt)(a)
+        /* With a mask that keeps all lanes: gcc 12 warns about the unmasked form as C++. */
+        #define mmax_v_min(a, b)       MMAX_I(maskz_min)((mmax_mask)-1, a, b)
+        #define mmax_v_max(a, b)       MMAX_I(maskz_max)((mmax_mask)-1, a, b)
+        #define mmax_v_abs(a)          MMAX_I(abs)(a)
+        #define mmax_v_copysign(a, b)  MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+        #define mmax_v_lt(a, b)        mmax_v_cmp(a, b, _CMP_LT_OQ)
+        #define mmax_v_le(a, b)        mmax_v_cmp(a, b, _CMP_LE_OQ)
+        #define mmax_v_ne(a, b)        mmax_v_cmp(a, b, _CMP_NEQ_UQ)
+        #define mmax_v_nle(a, b)       mmax_v_cmp(a, b, _CMP_NLE_UQ)
+        #define mmax_m_none()          ((mmax_mask)0)
+        #define mmax_m_or(a, b)        ((mmax_mask)((a) | (b)))
+        #define mmax_m_and(a, b)       ((mmax_mask)((a) & (b)))
+        #define mmax_m_bits(m)         ((unsigned)(m))
+        #define mmax_v_select(m, a, b) MMAX_I(mask_blend)(m, b, a)
+        #define mmax_v_keep(m, a)      MMAX_I(maskz_mov)(m, a)
+        #if MMAX_PASS_DOUBLE
 MMAX_INLINE double MMAX_(hmax)(__m512d a)
 {
     const __m256d four = _mm256_max_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
@@ -629,24 +1109,25 @@ MMAX_INLINE double MMAX_(hmin)(__m512d a)
     const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_min_sd(two, _mm_unpackhi_pd(two, two)));
 }
-#            define mmax_v_pow2(n)                                                                                     \
-                _mm512_castsi512_pd(_mm512_add_epi64(                                                                  \
-                    _mm512_slli_epi64(_mm512_castpd_si512(n), 49),                                                     \
+            #define mmax_v_pow2(n)                                 \
+                _mm512_castsi512_pd(_mm512_add_epi64(              \
+                    _mm512_slli_epi64(_mm512_castpd_si512(n), 49), \
                     _mm512_permutexvar_epi64(_mm512_castpd_si512(n), _mm512_loadu_si512(mmax_pow2_table_f64))))
-#            define mmax_v_pow2_rest(n)                                                                                \
+            #define mmax_v_pow2_rest(n) \
                 _mm512_permutexvar_pd(_mm512_castpd_si512(n), _mm512_loadu_pd(mmax_pow2_rest_f64))
-#            define mmax_v_fold(acc, out) ((out)[0] = _mm512_add_pd((acc)[0], (acc)[1]))
-#        else
-#            define mmax_v_pow2(n)                                                                                     \
-                _mm512_castsi512_ps(_mm512_add_epi32(                                                                  \
-                    _mm512_slli_epi32(_mm512_castps_si512(n), 20),                                                     \
+        #else
+            #define mmax_v_pow2(n)                                 \
+                _mm512_castsi512_ps(_mm512_add_epi32(              \
+                    _mm512_slli_epi32(_mm512_castps_si512(n), 20), \
                     _mm512_permutexvar_epi32(_mm512_castps_si512(n), _mm512_loadu_si512(mmax_pow2_table_f32))))
 MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
 {
-    const __m512 half = _mm512_add_ps(acc[0], acc[1]);
-    out[0] = _mm512_cvtps_pd(_mm256_add_ps(_mm512_castps512_ps256(half), _mm512_extractf32x8_ps(half, 1)));
+    const __m512d a = _mm512_cvtps_pd(_mm512_castps512_ps256(acc[0])),
+                  b = _mm512_cvtps_pd(_mm512_extractf32x8_ps(acc[0], 1));
+    const __m512d c = _mm512_cvtps_pd(_mm512_castps512_ps256(acc[1])),
+                  d = _mm512_cvtps_pd(_mm512_extractf32x8_ps(acc[1], 1));
+    out[0] = _mm512_add_pd(_mm512_add_pd(a, c), _mm512_add_pd(b, d));
 }
-#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
 MMAX_INLINE float MMAX_(hmax)(__m512 a)
 {
     const __m256 eight = _mm256_max_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
@@ -661,88 +1142,88 @@ MMAX_INLINE float MMAX_(hmin)(__m512 a)
     const __m128 two = _mm_min_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-#        endif
-#        define mmax_v_hmax(a) MMAX_(hmax)(a)
-#        define mmax_v_hmin(a) MMAX_(hmin)(a)
+        #endif
+        #define mmax_v_hmax(a) MMAX_(hmax)(a)
+        #define mmax_v_hmin(a) MMAX_(hmin)(a)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(sum[0]), _mm512_extractf64x4_pd(sum[0], 1));
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
-#        define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
+        /* Through a register: compressing to memory is slow on some machines. */
+        #define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
+        #define mmax_m_count(m)          ((size_t)_mm_popcnt_u32(m))
 
-/* ---- AVX2 with FMA ---- */
-#    elif defined(MMAX_PASS_AVX2)
-#        define MMAX_TIER avx2
-#        if defined(__clang__)
-#            pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
-#        elif MMAX_GNUC
-#            pragma GCC push_options
-#            pragma GCC target("avx2,fma,popcnt")
-#        endif
-#        define MMAX_FMA 1
-#        define MMAX_DREGS 2
-#        define mmax_dvec __m256d
-#        define mmax_d_zero() _mm256_setzero_pd()
-#        define mmax_d_add(a, b) _mm256_add_pd(a, b)
-#        define mmax_d_sub(a, b) _mm256_sub_pd(a, b)
-#        define mmax_d_store(p, a) (_mm256_storeu_pd(p, (a)[0]), _mm256_storeu_pd((p) + 4, (a)[1]))
-#        if MMAX_PASS_DOUBLE
-#            define MMAX_I(op) _mm256_##op##_pd
-#            define MMAX_WIDTH 4
-#            define mmax_vec __m256d
-#            define mmax_mask __m256d
-#            define mmax_v_lanes(count)                                                                                \
+    /* ---- AVX2 with FMA ---- */
+    #elif defined(MMAX_PASS_AVX2)
+        #define MMAX_TIER avx2
+        #if defined(__clang__)
+            #pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
+        #elif MMAX_GNUC
+            #pragma GCC push_options
+            #pragma GCC target("avx2,fma,popcnt")
+        #endif
+        #define MMAX_FMA           1
+        #define MMAX_DREGS         2
+        #define mmax_dvec          __m256d
+        #define mmax_d_zero()      _mm256_setzero_pd()
+        #define mmax_d_add(a, b)   _mm256_add_pd(a, b)
+        #define mmax_d_sub(a, b)   _mm256_sub_pd(a, b)
+        #define mmax_d_store(p, a) (_mm256_storeu_pd(p, (a)[0]), _mm256_storeu_pd((p) + 4, (a)[1]))
+        #if MMAX_PASS_DOUBLE
+            #define MMAX_I(op) _mm256_##op##_pd
+            #define MMAX_WIDTH 4
+            #define mmax_vec   __m256d
+            #define mmax_mask  __m256d
+            #define mmax_v_lanes(count) \
                 _mm256_loadu_si256((const __m256i *)(const void *)(mmax_lane_mask + 8 - 2 * (count)))
-#            define mmax_v_as_mask(i) _mm256_castsi256_pd(i)
-#        else
-#            define MMAX_I(op) _mm256_##op##_ps
-#            define MMAX_WIDTH 8
-#            define mmax_vec __m256
-#            define mmax_mask __m256
-#            define mmax_v_lanes(count)                                                                                \
+            #define mmax_v_as_mask(i) _mm256_castsi256_pd(i)
+        #else
+            #define MMAX_I(op) _mm256_##op##_ps
+            #define MMAX_WIDTH 8
+            #define mmax_vec   __m256
+            #define mmax_mask  __m256
+            #define mmax_v_lanes(count) \
                 _mm256_loadu_si256((const __m256i *)(const void *)(mmax_lane_mask + 8 - (count)))
-#            define mmax_v_as_mask(i) _mm256_castsi256_ps(i)
-#        endif
-#        define mmax_v_set(r) MMAX_I(set1)(r)
-#        define mmax_v_zero() MMAX_I(setzero)()
-#        define mmax_v_load(p) MMAX_I(loadu)(p)
-#        define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
-#        define mmax_v_load_part(p, count, fill)                                                                       \
+            #define mmax_v_as_mask(i) _mm256_castsi256_ps(i)
+        #endif
+        #define mmax_v_set(r)      MMAX_I(set1)(r)
+        #define mmax_v_zero()      MMAX_I(setzero)()
+        #define mmax_v_load(p)     MMAX_I(loadu)(p)
+        #define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
+        #define mmax_v_load_part(p, count, fill) \
             mmax_v_select(mmax_v_as_mask(mmax_v_lanes(count)), MMAX_I(maskload)(p, mmax_v_lanes(count)), fill)
-#        define mmax_v_store_part(p, count, a) MMAX_I(maskstore)(p, mmax_v_lanes(count), a)
-#        define mmax_v_first(a, count) MMAX_I(and)(mmax_v_as_mask(mmax_v_lanes(count)), a)
-#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
-#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
-#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
-#        define mmax_v_fma(a, b, c) MMAX_I(fmadd)(a, b, c)
-#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
-#        define mmax_v_min(a, b) MMAX_I(min)(a, b)
-#        define mmax_v_max(a, b) MMAX_I(max)(a, b)
-#        define mmax_v_abs(a) MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
-#        define mmax_v_copysign(a, b) MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-#        define mmax_v_lt(a, b) MMAX_I(cmp)(a, b, _CMP_LT_OQ)
-#        define mmax_v_le(a, b) MMAX_I(cmp)(a, b, _CMP_LE_OQ)
-#        define mmax_v_ne(a, b) MMAX_I(cmp)(a, b, _CMP_NEQ_UQ)
-#        define mmax_v_nle(a, b) MMAX_I(cmp)(a, b, _CMP_NLE_UQ)
-#        define mmax_m_none() MMAX_I(setzero)()
-#        define mmax_m_or(a, b) MMAX_I(or)(a, b)
-#        define mmax_m_and(a, b) MMAX_I(and)(a, b)
-#        define mmax_m_bits(m) ((unsigned)MMAX_I(movemask)(m))
-#        define mmax_v_select(m, a, b) MMAX_I(blendv)(b, a, m)
-#        define mmax_v_keep(m, a) MMAX_I(and)(m, a)
-#        if MMAX_PASS_DOUBLE
-#            define mmax_v_pow2(n)                                                                                     \
-                _mm256_castsi256_pd(_mm256_add_epi64(                                                                  \
-                    _mm256_slli_epi64(_mm256_castpd_si256(n), 49),                                                     \
-                    _mm256_i64gather_epi64((const long long *)(const void *)mmax_pow2_table_f64,                       \
+        #define mmax_v_store_part(p, count, a) MMAX_I(maskstore)(p, mmax_v_lanes(count), a)
+        #define mmax_v_first(a, count)         MMAX_I (and)(mmax_v_as_mask(mmax_v_lanes(count)), a)
+        #define mmax_v_add(a, b)               MMAX_I(add)(a, b)
+        #define mmax_v_sub(a, b)               MMAX_I(sub)(a, b)
+        #define mmax_v_mul(a, b)               MMAX_I(mul)(a, b)
+        #define mmax_v_fma(a, b, c)            MMAX_I(fmadd)(a, b, c)
+        #define mmax_v_sqrt(a)                 MMAX_I(sqrt)(a)
+        #define mmax_v_min(a, b)               MMAX_I(min)(a, b)
+        #define mmax_v_max(a, b)               MMAX_I(max)(a, b)
+        #define mmax_v_abs(a)                  MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
+        #define mmax_v_copysign(a, b)          MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+        #define mmax_v_lt(a, b)                MMAX_I(cmp)(a, b, _CMP_LT_OQ)
+        #define mmax_v_le(a, b)                MMAX_I(cmp)(a, b, _CMP_LE_OQ)
+        #define mmax_v_ne(a, b)                MMAX_I(cmp)(a, b, _CMP_NEQ_UQ)
+        #define mmax_v_nle(a, b)               MMAX_I(cmp)(a, b, _CMP_NLE_UQ)
+        #define mmax_m_none()                  MMAX_I(setzero)()
+        #define mmax_m_or(a, b)                MMAX_I(or)(a, b)
+        #define mmax_m_and(a, b)               MMAX_I (and)(a, b)
+        #define mmax_m_bits(m)                 ((unsigned)MMAX_I(movemask)(m))
+        #define mmax_v_select(m, a, b)         MMAX_I(blendv)(b, a, m)
+        #define mmax_v_keep(m, a)              MMAX_I (and)(m, a)
+        #if MMAX_PASS_DOUBLE
+            #define mmax_v_pow2(n)                                                               \
+                _mm256_castsi256_pd(_mm256_add_epi64(                                            \
+                    _mm256_slli_epi64(_mm256_castpd_si256(n), 49),                               \
+                    _mm256_i64gather_epi64((const long long *)(const void *)mmax_pow2_table_f64, \
                                            _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)))
-#            define mmax_v_pow2_rest(n)                                                                                \
-                _mm256_i64gather_pd(mmax_pow2_rest_f64,                                                                \
+            #define mmax_v_pow2_rest(n)                 \
+                _mm256_i64gather_pd(mmax_pow2_rest_f64, \
                                     _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)
-#            define mmax_v_fold(acc, out)                                                                              \
-                ((out)[0] = _mm256_add_pd((acc)[0], (acc)[2]), (out)[1] = _mm256_add_pd((acc)[1], (acc)[3]))
 MMAX_INLINE double MMAX_(hmax)(__m256d a)
 {
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
@@ -753,20 +1234,24 @@ MMAX_INLINE double MMAX_(hmin)(__m256d a)
     const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
     return _mm_cvtsd_f64(_mm_min_sd(two, _mm_unpackhi_pd(two, two)));
 }
-#        else
-#            define mmax_v_pow2(n)                                                                                     \
-                _mm256_castsi256_ps(_mm256_add_epi32(                                                                  \
-                    _mm256_slli_epi32(_mm256_castps_si256(n), 20),                                                     \
-                    _mm256_permutevar8x32_epi32(                                                                       \
-                        _mm256_loadu_si256((const __m256i *)(const void *)mmax_pow2_table_f32),                        \
-                        _mm256_castps_si256(n))))
+        #else
+            #define mmax_v_pow2(n)                                                                               \
+                _mm256_castsi256_ps(                                                                             \
+                    _mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(n), 20),                              \
+                                     _mm256_permutevar8x32_epi32(                                                \
+                                         _mm256_loadu_si256((const __m256i *)(const void *)mmax_pow2_table_f32), \
+                                         _mm256_castps_si256(n))))
 MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
 {
-    const __m256 eight = _mm256_add_ps(_mm256_add_ps(acc[0], acc[2]), _mm256_add_ps(acc[1], acc[3]));
-    out[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(eight));
-    out[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(eight, 1));
+    __m256d low[4], high[4];
+    MMAX_UNROLL for (int k = 0; k < 4; ++k)
+    {
+        low[k] = _mm256_cvtps_pd(_mm256_castps256_ps128(acc[k]));
+        high[k] = _mm256_cvtps_pd(_mm256_extractf128_ps(acc[k], 1));
+    }
+    out[0] = _mm256_add_pd(_mm256_add_pd(low[0], low[2]), _mm256_add_pd(low[1], low[3]));
+    out[1] = _mm256_add_pd(_mm256_add_pd(high[0], high[2]), _mm256_add_pd(high[1], high[3]));
 }
-#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
 MMAX_INLINE float MMAX_(hmax)(__m256 a)
 {
     const __m128 four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
@@ -779,9 +1264,9 @@ MMAX_INLINE float MMAX_(hmin)(__m256 a)
     const __m128 two = _mm_min_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-#        endif
-#        define mmax_v_hmax(a) MMAX_(hmax)(a)
-#        define mmax_v_hmin(a) MMAX_(hmin)(a)
+        #endif
+        #define mmax_v_hmax(a) MMAX_(hmax)(a)
+        #define mmax_v_hmin(a) MMAX_(hmin)(a)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m256d four = _mm256_add_pd(sum[0], sum[1]);
@@ -789,63 +1274,64 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-/* ---- SSE2 ---- */
-#    elif defined(MMAX_PASS_SSE2)
-#        define MMAX_TIER sse2
-#        if defined(__clang__)
-#            pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
-#        elif MMAX_GNUC
-#            pragma GCC push_options
-#            pragma GCC target("sse2")
-#        endif
-#        define MMAX_FMA 0
-#        define MMAX_DREGS 4
-#        define mmax_dvec __m128d
-#        define mmax_d_zero() _mm_setzero_pd()
-#        define mmax_d_add(a, b) _mm_add_pd(a, b)
-#        define mmax_d_sub(a, b) _mm_sub_pd(a, b)
-#        define mmax_d_store(p, a)                                                                                      \
-            (_mm_storeu_pd(p, (a)[0]), _mm_storeu_pd((p) + 2, (a)[1]), _mm_storeu_pd((p) + 4, (a)[2]), _mm_storeu_pd((p) + 6, (a)[3]))
-#        if MMAX_PASS_DOUBLE
-#            define MMAX_I(op) _mm_##op##_pd
-#            define MMAX_WIDTH 2
-#            define mmax_vec __m128d
-#            define mmax_mask __m128d
-#        else
-#            define MMAX_I(op) _mm_##op##_ps
-#            define MMAX_WIDTH 4
-#            define mmax_vec __m128
-#            define mmax_mask __m128
-#        endif
-#        define mmax_v_set(r) MMAX_I(set1)(r)
-#        define mmax_v_zero() MMAX_I(setzero)()
-#        define mmax_v_load(p) MMAX_I(loadu)(p)
-#        define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
-#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
-#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
-#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
-#        define mmax_v_fma(a, b, c) MMAX_I(add)(MMAX_I(mul)(a, b), c)
-#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
-#        define mmax_v_min(a, b) MMAX_I(min)(a, b)
-#        define mmax_v_max(a, b) MMAX_I(max)(a, b)
-#        define mmax_v_abs(a) MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
-#        define mmax_v_copysign(a, b) MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-#        define mmax_v_lt(a, b) MMAX_I(cmplt)(a, b)
-#        define mmax_v_le(a, b) MMAX_I(cmple)(a, b)
-#        define mmax_v_ne(a, b) MMAX_I(cmpneq)(a, b)
-#        define mmax_v_nle(a, b) MMAX_I(cmpnle)(a, b)
-#        define mmax_m_none() MMAX_I(setzero)()
-#        define mmax_m_or(a, b) MMAX_I(or)(a, b)
-#        define mmax_m_and(a, b) MMAX_I(and)(a, b)
-#        define mmax_m_bits(m) ((unsigned)MMAX_I(movemask)(m))
+    /* ---- SSE2 ---- */
+    #elif defined(MMAX_PASS_SSE2)
+        #define MMAX_TIER sse2
+        #if defined(__clang__)
+            #pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
+        #elif MMAX_GNUC
+            #pragma GCC push_options
+            #pragma GCC target("sse2")
+        #endif
+        #define MMAX_FMA         0
+        #define MMAX_DREGS       4
+        #define mmax_dvec        __m128d
+        #define mmax_d_zero()    _mm_setzero_pd()
+        #define mmax_d_add(a, b) _mm_add_pd(a, b)
+        #define mmax_d_sub(a, b) _mm_sub_pd(a, b)
+        #define mmax_d_store(p, a)                                                                     \
+            (_mm_storeu_pd(p, (a)[0]), _mm_storeu_pd((p) + 2, (a)[1]), _mm_storeu_pd((p) + 4, (a)[2]), \
+             _mm_storeu_pd((p) + 6, (a)[3]))
+        #if MMAX_PASS_DOUBLE
+            #define MMAX_I(op) _mm_##op##_pd
+            #define MMAX_WIDTH 2
+            #define mmax_vec   __m128d
+            #define mmax_mask  __m128d
+        #else
+            #define MMAX_I(op) _mm_##op##_ps
+            #define MMAX_WIDTH 4
+            #define mmax_vec   __m128
+            #define mmax_mask  __m128
+        #endif
+        #define mmax_v_set(r)          MMAX_I(set1)(r)
+        #define mmax_v_zero()          MMAX_I(setzero)()
+        #define mmax_v_load(p)         MMAX_I(loadu)(p)
+        #define mmax_v_store(p, a)     MMAX_I(storeu)(p, a)
+        #define mmax_v_add(a, b)       MMAX_I(add)(a, b)
+        #define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
+        #define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
+        #define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
+        #define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
+        #define mmax_v_min(a, b)       MMAX_I(min)(a, b)
+        #define mmax_v_max(a, b)       MMAX_I(max)(a, b)
+        #define mmax_v_abs(a)          MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
+        #define mmax_v_copysign(a, b)  MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+        #define mmax_v_lt(a, b)        MMAX_I(cmplt)(a, b)
+        #define mmax_v_le(a, b)        MMAX_I(cmple)(a, b)
+        #define mmax_v_ne(a, b)        MMAX_I(cmpneq)(a, b)
+        #define mmax_v_nle(a, b)       MMAX_I(cmpnle)(a, b)
+        #define mmax_m_none()          MMAX_I(setzero)()
+        #define mmax_m_or(a, b)        MMAX_I(or)(a, b)
+        #define mmax_m_and(a, b)       MMAX_I (and)(a, b)
+        #define mmax_m_bits(m)         ((unsigned)MMAX_I(movemask)(m))
 MMAX_INLINE mmax_vec MMAX_(select)(mmax_mask m, mmax_vec a, mmax_vec b)
 {
     return MMAX_I(or)(MMAX_I(and)(m, a), MMAX_I(andnot)(m, b));
 }
-#        define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
-#        define mmax_v_keep(m, a) MMAX_I(and)(m, a)
-#        if MMAX_PASS_DOUBLE
-#            define mmax_v_high(a) _mm_and_pd(a, _mm_castsi128_pd(_mm_set1_epi64x((long long)0xfffffffff8000000)))
+        #define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
+        #define mmax_v_keep(m, a)      MMAX_I (and)(m, a)
+        #if MMAX_PASS_DOUBLE
+            #define mmax_v_high(a) _mm_and_pd(a, _mm_castsi128_pd(_mm_set1_epi64x((long long)0xfffffffff8000000)))
 MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
 {
     const __m128i bits = _mm_castpd_si128(n);
@@ -853,16 +1339,13 @@ MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
     const uint64_t high = mmax_pow2_table_f64[_mm_extract_epi16(bits, 4) & 7];
     return _mm_castsi128_pd(_mm_add_epi64(_mm_slli_epi64(bits, 49), _mm_set_epi64x((long long)high, (long long)low)));
 }
-#            define mmax_v_pow2_rest(n)                                                                                \
-                _mm_setr_pd(mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 0) & 7],                         \
+            #define mmax_v_pow2_rest(n)                                                        \
+                _mm_setr_pd(mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 0) & 7], \
                             mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 4) & 7])
-#            define mmax_v_fold(acc, out)                                                                              \
-                ((out)[0] = _mm_add_pd((acc)[0], (acc)[4]), (out)[1] = _mm_add_pd((acc)[1], (acc)[5]),                 \
-                 (out)[2] = _mm_add_pd((acc)[2], (acc)[6]), (out)[3] = _mm_add_pd((acc)[3], (acc)[7]))
-#            define mmax_v_hmax(a) _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a)))
-#            define mmax_v_hmin(a) _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)))
-#        else
-#            define mmax_v_high(a) _mm_and_ps(a, _mm_castsi128_ps(_mm_set1_epi32((int)0xfffff000)))
+            #define mmax_v_hmax(a) _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a)))
+            #define mmax_v_hmin(a) _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)))
+        #else
+            #define mmax_v_high(a) _mm_and_ps(a, _mm_castsi128_ps(_mm_set1_epi32((int)0xfffff000)))
 MMAX_INLINE __m128 MMAX_(pow2)(__m128 n)
 {
     const __m128i bits = _mm_castps_si128(n);
@@ -874,14 +1357,17 @@ MMAX_INLINE __m128 MMAX_(pow2)(__m128 n)
 }
 MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
 {
-    const __m128 low = _mm_add_ps(_mm_add_ps(acc[0], acc[4]), _mm_add_ps(acc[2], acc[6]));
-    const __m128 high = _mm_add_ps(_mm_add_ps(acc[1], acc[5]), _mm_add_ps(acc[3], acc[7]));
-    out[0] = _mm_cvtps_pd(low);
-    out[1] = _mm_cvtps_pd(_mm_movehl_ps(low, low));
-    out[2] = _mm_cvtps_pd(high);
-    out[3] = _mm_cvtps_pd(_mm_movehl_ps(high, high));
+    for (int k = 0; k < 2; ++k) {
+        __m128d low[4], high[4];
+        for (int i = 0; i < 4; ++i) {
+            const __m128 four = acc[k + 2 * i];
+            low[i] = _mm_cvtps_pd(four);
+            high[i] = _mm_cvtps_pd(_mm_movehl_ps(four, four));
+        }
+        out[2 * k] = _mm_add_pd(_mm_add_pd(low[0], low[2]), _mm_add_pd(low[1], low[3]));
+        out[2 * k + 1] = _mm_add_pd(_mm_add_pd(high[0], high[2]), _mm_add_pd(high[1], high[3]));
+    }
 }
-#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
 MMAX_INLINE float MMAX_(hmax)(__m128 a)
 {
     const __m128 two = _mm_max_ps(a, _mm_movehl_ps(a, a));
@@ -892,82 +1378,82 @@ MMAX_INLINE float MMAX_(hmin)(__m128 a)
     const __m128 two = _mm_min_ps(a, _mm_movehl_ps(a, a));
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-#            define mmax_v_hmax(a) MMAX_(hmax)(a)
-#            define mmax_v_hmin(a) MMAX_(hmin)(a)
-#        endif
-#        define mmax_v_pow2(n) MMAX_(pow2)(n)
-#        if MMAX_GNUC
+            #define mmax_v_hmax(a) MMAX_(hmax)(a)
+            #define mmax_v_hmin(a) MMAX_(hmin)(a)
+        #endif
+        #define mmax_v_pow2(n) MMAX_(pow2)(n)
+        #if MMAX_GNUC
 /* clang reassociates intrinsics under -ffast-math; what went through here it takes as it is. */
 MMAX_INLINE mmax_vec MMAX_(opaque)(mmax_vec a)
 {
     __asm__("" : "+x"(a));
     return a;
 }
-#            define mmax_v_opaque(a) MMAX_(opaque)(a)
-#        endif
+            #define mmax_v_opaque(a) MMAX_(opaque)(a)
+        #endif
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m128d two = _mm_add_pd(_mm_add_pd(sum[0], sum[2]), _mm_add_pd(sum[1], sum[3]));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-/* ---- NEON ---- */
-#    elif defined(MMAX_PASS_NEON)
-#        define MMAX_TIER neon
-#        define MMAX_FMA 1
-#        define MMAX_DREGS 4
-#        define mmax_dvec float64x2_t
-#        define mmax_d_zero() vdupq_n_f64(0.0)
-#        define mmax_d_add(a, b) vaddq_f64(a, b)
-#        define mmax_d_sub(a, b) vsubq_f64(a, b)
-#        define mmax_d_store(p, a)                                                                                      \
+    /* ---- NEON ---- */
+    #elif defined(MMAX_PASS_NEON)
+        #define MMAX_TIER        neon
+        #define MMAX_FMA         1
+        #define MMAX_DREGS       4
+        #define mmax_dvec        float64x2_t
+        #define mmax_d_zero()    vdupq_n_f64(0.0)
+        #define mmax_d_add(a, b) vaddq_f64(a, b)
+        #define mmax_d_sub(a, b) vsubq_f64(a, b)
+        #define mmax_d_store(p, a) \
             (vst1q_f64(p, (a)[0]), vst1q_f64((p) + 2, (a)[1]), vst1q_f64((p) + 4, (a)[2]), vst1q_f64((p) + 6, (a)[3]))
-#        if MMAX_PASS_DOUBLE
-#            define MMAX_I(op) op##_f64
-#            define MMAX_U(op) op##_u64
-#            define MMAX_WIDTH 2
-#            define mmax_vec float64x2_t
-#            define mmax_mask uint64x2_t
-#            define mmax_v_bits(a) vreinterpretq_u64_f64(a)
-#            define mmax_v_from_bits(a) vreinterpretq_f64_u64(a)
-#            define mmax_v_sign() vdupq_n_u64((uint64_t)1 << 63)
-#        else
-#            define MMAX_I(op) op##_f32
-#            define MMAX_U(op) op##_u32
-#            define MMAX_WIDTH 4
-#            define mmax_vec float32x4_t
-#            define mmax_mask uint32x4_t
-#            define mmax_v_bits(a) vreinterpretq_u32_f32(a)
-#            define mmax_v_from_bits(a) vreinterpretq_f32_u32(a)
-#            define mmax_v_sign() vdupq_n_u32((uint32_t)1 << 31)
-#        endif
-#        define mmax_v_set(r) MMAX_I(vdupq_n)(r)
-#        define mmax_v_zero() MMAX_I(vdupq_n)(0)
-#        define mmax_v_load(p) MMAX_I(vld1q)(p)
-#        define mmax_v_store(p, a) MMAX_I(vst1q)(p, a)
-#        define mmax_v_add(a, b) MMAX_I(vaddq)(a, b)
-#        define mmax_v_sub(a, b) MMAX_I(vsubq)(a, b)
-#        define mmax_v_mul(a, b) MMAX_I(vmulq)(a, b)
-#        define mmax_v_fma(a, b, c) MMAX_I(vfmaq)(c, a, b)
-#        define mmax_v_sqrt(a) MMAX_I(vsqrtq)(a)
-#        define mmax_v_min(a, b) MMAX_I(vminq)(a, b)
-#        define mmax_v_max(a, b) MMAX_I(vmaxq)(a, b)
-#        define mmax_v_abs(a) MMAX_I(vabsq)(a)
-#        define mmax_v_copysign(a, b) MMAX_I(vbslq)(mmax_v_sign(), b, a)
-#        define mmax_v_lt(a, b) MMAX_I(vcltq)(a, b)
-#        define mmax_v_le(a, b) MMAX_I(vcleq)(a, b)
-#        define mmax_v_ne(a, b) mmax_m_not(MMAX_I(vceqq)(a, b))
-#        define mmax_v_nle(a, b) mmax_m_not(MMAX_I(vcleq)(a, b))
-#        define mmax_m_none() MMAX_U(vdupq_n)(0)
-#        define mmax_m_or(a, b) MMAX_U(vorrq)(a, b)
-#        define mmax_m_and(a, b) MMAX_U(vandq)(a, b)
-#        define mmax_v_select(m, a, b) MMAX_I(vbslq)(m, a, b)
-#        define mmax_v_keep(m, a) mmax_v_from_bits(MMAX_U(vandq)(m, mmax_v_bits(a)))
-#        define mmax_v_hmax(a) MMAX_I(vmaxvq)(a)
-#        define mmax_v_hmin(a) MMAX_I(vminvq)(a)
-#        if MMAX_PASS_DOUBLE
-#            define mmax_m_not(m) vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
-#            define mmax_m_bits(m) ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
+        #if MMAX_PASS_DOUBLE
+            #define MMAX_I(op)          op##_f64
+            #define MMAX_U(op)          op##_u64
+            #define MMAX_WIDTH          2
+            #define mmax_vec            float64x2_t
+            #define mmax_mask           uint64x2_t
+            #define mmax_v_bits(a)      vreinterpretq_u64_f64(a)
+            #define mmax_v_from_bits(a) vreinterpretq_f64_u64(a)
+            #define mmax_v_sign()       vdupq_n_u64((uint64_t)1 << 63)
+        #else
+            #define MMAX_I(op)          op##_f32
+            #define MMAX_U(op)          op##_u32
+            #define MMAX_WIDTH          4
+            #define mmax_vec            float32x4_t
+            #define mmax_mask           uint32x4_t
+            #define mmax_v_bits(a)      vreinterpretq_u32_f32(a)
+            #define mmax_v_from_bits(a) vreinterpretq_f32_u32(a)
+            #define mmax_v_sign()       vdupq_n_u32((uint32_t)1 << 31)
+        #endif
+        #define mmax_v_set(r)          MMAX_I(vdupq_n)(r)
+        #define mmax_v_zero()          MMAX_I(vdupq_n)(0)
+        #define mmax_v_load(p)         MMAX_I(vld1q)(p)
+        #define mmax_v_store(p, a)     MMAX_I(vst1q)(p, a)
+        #define mmax_v_add(a, b)       MMAX_I(vaddq)(a, b)
+        #define mmax_v_sub(a, b)       MMAX_I(vsubq)(a, b)
+        #define mmax_v_mul(a, b)       MMAX_I(vmulq)(a, b)
+        #define mmax_v_fma(a, b, c)    MMAX_I(vfmaq)(c, a, b)
+        #define mmax_v_sqrt(a)         MMAX_I(vsqrtq)(a)
+        #define mmax_v_min(a, b)       MMAX_I(vminq)(a, b)
+        #define mmax_v_max(a, b)       MMAX_I(vmaxq)(a, b)
+        #define mmax_v_abs(a)          MMAX_I(vabsq)(a)
+        #define mmax_v_copysign(a, b)  MMAX_I(vbslq)(mmax_v_sign(), b, a)
+        #define mmax_v_lt(a, b)        MMAX_I(vcltq)(a, b)
+        #define mmax_v_le(a, b)        MMAX_I(vcleq)(a, b)
+        #define mmax_v_ne(a, b)        mmax_m_not(MMAX_I(vceqq)(a, b))
+        #define mmax_v_nle(a, b)       mmax_m_not(MMAX_I(vcleq)(a, b))
+        #define mmax_m_none()          MMAX_U(vdupq_n)(0)
+        #define mmax_m_or(a, b)        MMAX_U(vorrq)(a, b)
+        #define mmax_m_and(a, b)       MMAX_U(vandq)(a, b)
+        #define mmax_v_select(m, a, b) MMAX_I(vbslq)(m, a, b)
+        #define mmax_v_keep(m, a)      mmax_v_from_bits(MMAX_U(vandq)(m, mmax_v_bits(a)))
+        #define mmax_v_hmax(a)         MMAX_I(vmaxvq)(a)
+        #define mmax_v_hmin(a)         MMAX_I(vminvq)(a)
+        #if MMAX_PASS_DOUBLE
+            #define mmax_m_not(m)       vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
+            #define mmax_m_bits(m)      ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
 MMAX_INLINE float64x2_t MMAX_(pow2)(float64x2_t n)
 {
     const uint64x2_t bits = vreinterpretq_u64_f64(n);
@@ -981,14 +1467,10 @@ MMAX_INLINE float64x2_t MMAX_(pow2_rest)(float64x2_t n)
     const float64x2_t low = vdupq_n_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 0) & 7]);
     return vsetq_lane_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 1) & 7], low, 1);
 }
-#            define mmax_v_pow2_rest(n) MMAX_(pow2_rest)(n)
-#            define mmax_v_fold(acc, out)                                                                              \
-                ((out)[0] = vaddq_f64((acc)[0], (acc)[4]), (out)[1] = vaddq_f64((acc)[1], (acc)[5]),                   \
-                 (out)[2] = vaddq_f64((acc)[2], (acc)[6]), (out)[3] = vaddq_f64((acc)[3], (acc)[7]))
-#        else
-#            define mmax_m_not(m) vmvnq_u32(m)
-#            define mmax_m_bits(m)                                                                                     \
-                ((unsigned)vaddvq_u32(vandq_u32(m, vld1q_u32(mmax_lane_bits))))
+            #define mmax_v_pow2_rest(n) MMAX_(pow2_rest)(n)
+        #else
+            #define mmax_m_not(m)  vmvnq_u32(m)
+            #define mmax_m_bits(m) ((unsigned)vaddvq_u32(vandq_u32(m, vld1q_u32(mmax_lane_bits))))
 static const uint32_t mmax_lane_bits[4] = {1, 2, 4, 8};
 MMAX_INLINE float32x4_t MMAX_(pow2)(float32x4_t n)
 {
@@ -996,86 +1478,89 @@ MMAX_INLINE float32x4_t MMAX_(pow2)(float32x4_t n)
     const uint8x16x2_t table = {{vreinterpretq_u8_u32(vld1q_u32(mmax_pow2_table_f32)),
                                  vreinterpretq_u8_u32(vld1q_u32(mmax_pow2_table_f32 + 4))}};
     const uint32x4_t bits = vreinterpretq_u32_f32(n);
-    const uint32x4_t index = vmlaq_u32(vdupq_n_u32(0x03020100), vandq_u32(bits, vdupq_n_u32(7)), vdupq_n_u32(0x04040404));
+    const uint32x4_t index =
+        vmlaq_u32(vdupq_n_u32(0x03020100), vandq_u32(bits, vdupq_n_u32(7)), vdupq_n_u32(0x04040404));
     const uint32x4_t entry = vreinterpretq_u32_u8(vqtbl2q_u8(table, vreinterpretq_u8_u32(index)));
     return vreinterpretq_f32_u32(vaddq_u32(vshlq_n_u32(bits, 20), entry));
 }
 MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
 {
-    const float32x4_t low = vaddq_f32(vaddq_f32(acc[0], acc[4]), vaddq_f32(acc[2], acc[6]));
-    const float32x4_t high = vaddq_f32(vaddq_f32(acc[1], acc[5]), vaddq_f32(acc[3], acc[7]));
-    out[0] = vcvt_f64_f32(vget_low_f32(low));
-    out[1] = vcvt_f64_f32(vget_high_f32(low));
-    out[2] = vcvt_f64_f32(vget_low_f32(high));
-    out[3] = vcvt_f64_f32(vget_high_f32(high));
+    MMAX_UNROLL for (int k = 0; k < 2; ++k)
+    {
+        float64x2_t low[4], high[4];
+        MMAX_UNROLL for (int i = 0; i < 4; ++i)
+        {
+            low[i] = vcvt_f64_f32(vget_low_f32(acc[k + 2 * i]));
+            high[i] = vcvt_f64_f32(vget_high_f32(acc[k + 2 * i]));
+        }
+        out[2 * k] = vaddq_f64(vaddq_f64(low[0], low[2]), vaddq_f64(low[1], low[3]));
+        out[2 * k + 1] = vaddq_f64(vaddq_f64(high[0], high[2]), vaddq_f64(high[1], high[3]));
+    }
 }
-#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
-#        endif
-#        define mmax_v_pow2(n) MMAX_(pow2)(n)
+        #endif
+        #define mmax_v_pow2(n) MMAX_(pow2)(n)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const float64x2_t two = vaddq_f64(vaddq_f64(sum[0], sum[2]), vaddq_f64(sum[1], sum[3]));
     return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
 }
 
-/* ---- WebAssembly SIMD128 ---- */
-#    elif defined(MMAX_PASS_WASM128)
-#        define MMAX_TIER wasm128
-#        define MMAX_FMA 0
-#        define MMAX_DREGS 4
-#        define mmax_vec v128_t
-#        define mmax_mask v128_t
-#        define mmax_dvec v128_t
-#        define mmax_d_zero() wasm_f64x2_splat(0.0)
-#        define mmax_d_add(a, b) wasm_f64x2_add(a, b)
-#        define mmax_d_sub(a, b) wasm_f64x2_sub(a, b)
-#        define mmax_d_store(p, a)                                                                                      \
-            (wasm_v128_store(p, (a)[0]), wasm_v128_store((p) + 2, (a)[1]), wasm_v128_store((p) + 4, (a)[2]), wasm_v128_store((p) + 6, (a)[3]))
-#        if MMAX_PASS_DOUBLE
-#            define MMAX_I(op) wasm_f64x2_##op
-#            define MMAX_WIDTH 2
-#            define mmax_m_bits(m) ((unsigned)wasm_i64x2_bitmask(m))
-#        else
-#            define MMAX_I(op) wasm_f32x4_##op
-#            define MMAX_WIDTH 4
-#            define mmax_m_bits(m) ((unsigned)wasm_i32x4_bitmask(m))
-#        endif
-#        define mmax_v_set(r) MMAX_I(splat)(r)
-#        define mmax_v_zero() MMAX_I(splat)(0)
-#        define mmax_v_load(p) wasm_v128_load(p)
-#        define mmax_v_store(p, a) wasm_v128_store(p, a)
-#        define mmax_v_add(a, b) MMAX_I(add)(a, b)
-#        define mmax_v_sub(a, b) MMAX_I(sub)(a, b)
-#        define mmax_v_mul(a, b) MMAX_I(mul)(a, b)
-#        define mmax_v_fma(a, b, c) MMAX_I(add)(MMAX_I(mul)(a, b), c)
-#        define mmax_v_sqrt(a) MMAX_I(sqrt)(a)
-#        define mmax_v_min(a, b) MMAX_I(pmin)(b, a)
-#        define mmax_v_max(a, b) MMAX_I(pmax)(b, a)
-#        define mmax_v_abs(a) MMAX_I(abs)(a)
-#        define mmax_v_copysign(a, b) wasm_v128_or(a, wasm_v128_and(b, mmax_v_set((mmax_real)-0.0)))
-#        define mmax_v_lt(a, b) MMAX_I(lt)(a, b)
-#        define mmax_v_le(a, b) MMAX_I(le)(a, b)
-#        define mmax_v_ne(a, b) MMAX_I(ne)(a, b)
-#        define mmax_v_nle(a, b) wasm_v128_not(MMAX_I(le)(a, b))
-#        define mmax_m_none() wasm_i32x4_splat(0)
-#        define mmax_m_or(a, b) wasm_v128_or(a, b)
-#        define mmax_m_and(a, b) wasm_v128_and(a, b)
-#        define mmax_v_select(m, a, b) wasm_v128_bitselect(a, b, m)
-#        define mmax_v_keep(m, a) wasm_v128_and(m, a)
-#        if MMAX_PASS_DOUBLE
-#            define mmax_v_high(a) wasm_v128_and(a, wasm_i64x2_splat((int64_t)0xfffffffff8000000))
+    /* ---- WebAssembly SIMD128 ---- */
+    #elif defined(MMAX_PASS_WASM128)
+        #define MMAX_TIER        wasm128
+        #define MMAX_FMA         0
+        #define MMAX_DREGS       4
+        #define mmax_vec         v128_t
+        #define mmax_mask        v128_t
+        #define mmax_dvec        v128_t
+        #define mmax_d_zero()    wasm_f64x2_splat(0.0)
+        #define mmax_d_add(a, b) wasm_f64x2_add(a, b)
+        #define mmax_d_sub(a, b) wasm_f64x2_sub(a, b)
+        #define mmax_d_store(p, a)                                                                           \
+            (wasm_v128_store(p, (a)[0]), wasm_v128_store((p) + 2, (a)[1]), wasm_v128_store((p) + 4, (a)[2]), \
+             wasm_v128_store((p) + 6, (a)[3]))
+        #if MMAX_PASS_DOUBLE
+            #define MMAX_I(op)     wasm_f64x2_##op
+            #define MMAX_WIDTH     2
+            #define mmax_m_bits(m) ((unsigned)wasm_i64x2_bitmask(m))
+        #else
+            #define MMAX_I(op)     wasm_f32x4_##op
+            #define MMAX_WIDTH     4
+            #define mmax_m_bits(m) ((unsigned)wasm_i32x4_bitmask(m))
+        #endif
+        #define mmax_v_set(r)          MMAX_I(splat)(r)
+        #define mmax_v_zero()          MMAX_I(splat)(0)
+        #define mmax_v_load(p)         wasm_v128_load(p)
+        #define mmax_v_store(p, a)     wasm_v128_store(p, a)
+        #define mmax_v_add(a, b)       MMAX_I(add)(a, b)
+        #define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
+        #define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
+        #define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
+        #define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
+        #define mmax_v_min(a, b)       MMAX_I(pmin)(b, a)
+        #define mmax_v_max(a, b)       MMAX_I(pmax)(b, a)
+        #define mmax_v_abs(a)          MMAX_I(abs)(a)
+        #define mmax_v_copysign(a, b)  wasm_v128_or(a, wasm_v128_and(b, mmax_v_set((mmax_real)-0.0)))
+        #define mmax_v_lt(a, b)        MMAX_I(lt)(a, b)
+        #define mmax_v_le(a, b)        MMAX_I(le)(a, b)
+        #define mmax_v_ne(a, b)        MMAX_I(ne)(a, b)
+        #define mmax_v_nle(a, b)       wasm_v128_not(MMAX_I(le)(a, b))
+        #define mmax_m_none()          wasm_i32x4_splat(0)
+        #define mmax_m_or(a, b)        wasm_v128_or(a, b)
+        #define mmax_m_and(a, b)       wasm_v128_and(a, b)
+        #define mmax_v_select(m, a, b) wasm_v128_bitselect(a, b, m)
+        #define mmax_v_keep(m, a)      wasm_v128_and(m, a)
+        #if MMAX_PASS_DOUBLE
+            #define mmax_v_high(a) wasm_v128_and(a, wasm_i64x2_splat((int64_t)0xfffffffff8000000))
 MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
 {
     const v128_t table = wasm_u64x2_make(mmax_pow2_table_f64[wasm_i64x2_extract_lane(n, 0) & 7],
                                          mmax_pow2_table_f64[wasm_i64x2_extract_lane(n, 1) & 7]);
     return wasm_i64x2_add(wasm_i64x2_shl(n, 49), table);
 }
-#            define mmax_v_pow2_rest(n)                                                                                \
-                wasm_f64x2_make(mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 0) & 7],                                 \
+            #define mmax_v_pow2_rest(n)                                                \
+                wasm_f64x2_make(mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 0) & 7], \
                                 mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 1) & 7])
-#            define mmax_v_fold(acc, out)                                                                              \
-                ((out)[0] = wasm_f64x2_add((acc)[0], (acc)[4]), (out)[1] = wasm_f64x2_add((acc)[1], (acc)[5]),         \
-                 (out)[2] = wasm_f64x2_add((acc)[2], (acc)[6]), (out)[3] = wasm_f64x2_add((acc)[3], (acc)[7]))
 MMAX_INLINE double MMAX_(hmax)(v128_t a)
 {
     return wasm_f64x2_extract_lane(wasm_f64x2_pmax(wasm_i64x2_shuffle(a, a, 1, 1), a), 0);
@@ -1084,26 +1569,28 @@ MMAX_INLINE double MMAX_(hmin)(v128_t a)
 {
     return wasm_f64x2_extract_lane(wasm_f64x2_pmin(wasm_i64x2_shuffle(a, a, 1, 1), a), 0);
 }
-#        else
-#            define mmax_v_high(a) wasm_v128_and(a, wasm_i32x4_splat((int32_t)0xfffff000))
+        #else
+            #define mmax_v_high(a) wasm_v128_and(a, wasm_i32x4_splat((int32_t)0xfffff000))
 MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
 {
-    const v128_t table = wasm_u32x4_make(mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 0) & 7],
-                                         mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 1) & 7],
-                                         mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 2) & 7],
-                                         mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 3) & 7]);
+    const v128_t table = wasm_u32x4_make(
+        mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 0) & 7], mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 1) & 7],
+        mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 2) & 7], mmax_pow2_table_f32[wasm_i32x4_extract_lane(n, 3) & 7]);
     return wasm_i32x4_add(wasm_i32x4_shl(n, 20), table);
 }
 MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
 {
-    const v128_t low = wasm_f32x4_add(wasm_f32x4_add(acc[0], acc[4]), wasm_f32x4_add(acc[2], acc[6]));
-    const v128_t high = wasm_f32x4_add(wasm_f32x4_add(acc[1], acc[5]), wasm_f32x4_add(acc[3], acc[7]));
-    out[0] = wasm_f64x2_promote_low_f32x4(low);
-    out[1] = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(low, low, 1, 1));
-    out[2] = wasm_f64x2_promote_low_f32x4(high);
-    out[3] = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(high, high, 1, 1));
+    for (int k = 0; k < 2; ++k) {
+        v128_t low[4], high[4];
+        for (int i = 0; i < 4; ++i) {
+            const v128_t four = acc[k + 2 * i];
+            low[i] = wasm_f64x2_promote_low_f32x4(four);
+            high[i] = wasm_f64x2_promote_low_f32x4(wasm_i64x2_shuffle(four, four, 1, 1));
+        }
+        out[2 * k] = wasm_f64x2_add(wasm_f64x2_add(low[0], low[2]), wasm_f64x2_add(low[1], low[3]));
+        out[2 * k + 1] = wasm_f64x2_add(wasm_f64x2_add(high[0], high[2]), wasm_f64x2_add(high[1], high[3]));
+    }
 }
-#            define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
 MMAX_INLINE float MMAX_(hmax)(v128_t a)
 {
     const v128_t two = wasm_f32x4_pmax(wasm_i32x4_shuffle(a, a, 2, 3, 2, 3), a);
@@ -1114,51 +1601,68 @@ MMAX_INLINE float MMAX_(hmin)(v128_t a)
     const v128_t two = wasm_f32x4_pmin(wasm_i32x4_shuffle(a, a, 2, 3, 2, 3), a);
     return wasm_f32x4_extract_lane(wasm_f32x4_pmin(wasm_i32x4_shuffle(two, two, 1, 1, 1, 1), two), 0);
 }
-#        endif
-#        define mmax_v_hmax(a) MMAX_(hmax)(a)
-#        define mmax_v_hmin(a) MMAX_(hmin)(a)
-#        define mmax_v_pow2(n) MMAX_(pow2)(n)
+        #endif
+        #define mmax_v_hmax(a) MMAX_(hmax)(a)
+        #define mmax_v_hmin(a) MMAX_(hmin)(a)
+        #define mmax_v_pow2(n) MMAX_(pow2)(n)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const v128_t two = wasm_f64x2_add(wasm_f64x2_add(sum[0], sum[2]), wasm_f64x2_add(sum[1], sum[3]));
     return wasm_f64x2_extract_lane(two, 0) + wasm_f64x2_extract_lane(two, 1);
 }
 
-/* ---- plain C: a register is one number ---- */
-#    else
-#        define MMAX_TIER scalar
-#        define MMAX_FMA MMAX_SCALAR_FMA
-#        define MMAX_DREGS 8
-#        define MMAX_WIDTH 1
-#        define mmax_vec mmax_real
-#        define mmax_mask int
-#        define mmax_dvec double
-#        define mmax_d_zero() 0.0
-#        define mmax_d_add(a, b) ((a) + (b))
-#        define mmax_d_sub(a, b) ((a) - (b))
-#        define mmax_d_store(p, a) ((void)memcpy(p, a, 8 * sizeof(double)))
-#        define mmax_v_set(r) (r)
-#        define mmax_v_zero() ((mmax_real)0)
-#        define mmax_v_load(p) (*(p))
-#        define mmax_v_store(p, a) ((void)(*(p) = (a)))
-#        define mmax_v_add(a, b) ((mmax_real)((a) + (b)))
-#        define mmax_v_sub(a, b) ((mmax_real)((a) - (b)))
-#        define mmax_v_mul(a, b) ((mmax_real)((a) * (b)))
-#        define mmax_v_fma(a, b, c) mmax_s_fma(a, b, c)
-#        define mmax_v_sqrt(a) mmax_s_sqrt(a)
-MMAX_INLINE mmax_real MMAX_(min)(mmax_real a, mmax_real b) { return a < b ? a : b; }
-MMAX_INLINE mmax_real MMAX_(max)(mmax_real a, mmax_real b) { return a > b ? a : b; }
-#        define mmax_v_min(a, b) MMAX_(min)(a, b)
-#        define mmax_v_max(a, b) MMAX_(max)(a, b)
-#        if MMAX_PASS_DOUBLE
-#            define MMAX_BITS uint64_t
-#            define MMAX_SIGN ((uint64_t)1 << 63)
-#            define MMAX_LOW_BITS ((uint64_t)0x7ffffff)
-#        else
-#            define MMAX_BITS uint32_t
-#            define MMAX_SIGN ((uint32_t)1 << 31)
-#            define MMAX_LOW_BITS ((uint32_t)0xfff)
-#        endif
+    /* ---- plain C: a register is one number ---- */
+    #else
+        #define MMAX_TIER           scalar
+        #define MMAX_FMA            MMAX_SCALAR_FMA
+        #define MMAX_DREGS          8
+        #define MMAX_WIDTH          1
+        #define mmax_vec            mmax_real
+        #define mmax_mask           int
+        #define mmax_dvec           double
+        #define mmax_d_zero()       0.0
+        #define mmax_d_add(a, b)    ((a) + (b))
+        #define mmax_d_sub(a, b)    ((a) - (b))
+        #define mmax_d_store(p, a)  ((void)memcpy(p, a, 8 * sizeof(double)))
+        #define mmax_v_set(r)       (r)
+        #define mmax_v_zero()       ((mmax_real)0)
+        #define mmax_v_load(p)      (*(p))
+        #define mmax_v_store(p, a)  ((void)(*(p) = (a)))
+        #define mmax_v_add(a, b)    ((mmax_real)((a) + (b)))
+        #define mmax_v_sub(a, b)    ((mmax_real)((a) - (b)))
+        #define mmax_v_mul(a, b)    ((mmax_real)((a) * (b)))
+        #define mmax_v_fma(a, b, c) mmax_s_fma(a, b, c)
+        #define mmax_v_sqrt(a)      mmax_s_sqrt(a)
+        /* Under -ffinite-math-only gcc's x86 back end compares a register with memory in a way that is wrong for NaN, whatever
+ * the pragma says; two registers it compares right. */
+        #if MMAX_X86_FINITE
+            #define MMAX_REGISTERS(a, b) __asm__("" : "+x"(a), "+x"(b))
+        #else
+            #define MMAX_REGISTERS(a, b) ((void)0)
+        #endif
+        #define MMAX_COMPARE(name, result, condition)                \
+            MMAX_INLINE result MMAX_(name)(mmax_real a, mmax_real b) \
+            {                                                        \
+                MMAX_REGISTERS(a, b);                                \
+                return condition;                                    \
+            }
+MMAX_COMPARE(min, mmax_real, a < b ? a : b)
+MMAX_COMPARE(max, mmax_real, a > b ? a : b)
+MMAX_COMPARE(lt, int, a < b)
+MMAX_COMPARE(le, int, a <= b)
+MMAX_COMPARE(ne, int, a != b)
+MMAX_COMPARE(nle, int, !(a <= b))
+        #define mmax_v_min(a, b) MMAX_(min)(a, b)
+        #define mmax_v_max(a, b) MMAX_(max)(a, b)
+        #if MMAX_PASS_DOUBLE
+            #define MMAX_BITS     uint64_t
+            #define MMAX_SIGN     ((uint64_t)1 << 63)
+            #define MMAX_LOW_BITS ((uint64_t)0x7ffffff)
+        #else
+            #define MMAX_BITS     uint32_t
+            #define MMAX_SIGN     ((uint32_t)1 << 31)
+            #define MMAX_LOW_BITS ((uint32_t)0xfff)
+        #endif
 MMAX_INLINE MMAX_BITS MMAX_(bits)(mmax_real a)
 {
     MMAX_BITS bits;
@@ -1171,75 +1675,72 @@ MMAX_INLINE mmax_real MMAX_(from_bits)(MMAX_BITS bits)
     memcpy(&a, &bits, sizeof a);
     return a;
 }
-#        define mmax_v_abs(a) MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_SIGN)
-#        define mmax_v_copysign(a, b) MMAX_(from_bits)(MMAX_(bits)(a) | (MMAX_(bits)(b) & MMAX_SIGN))
-#        define mmax_v_high(a) MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_LOW_BITS)
-#        define mmax_v_lt(a, b) ((a) < (b))
-#        define mmax_v_le(a, b) ((a) <= (b))
-#        define mmax_v_ne(a, b) ((a) != (b))
-#        define mmax_v_nle(a, b) (!((a) <= (b)))
-#        define mmax_m_none() 0
-#        define mmax_m_or(a, b) ((int)(a) | (int)(b))
-#        define mmax_m_and(a, b) ((int)(a) & (int)(b))
-#        define mmax_m_bits(m) ((unsigned)(m))
-#        define mmax_v_select(m, a, b) ((m) ? (a) : (b))
-#        define mmax_v_keep(m, a) ((m) ? (a) : (mmax_real)0)
-#        define mmax_v_hmax(a) (a)
-#        define mmax_v_hmin(a) (a)
+        #define mmax_v_abs(a)          MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_SIGN)
+        #define mmax_v_copysign(a, b)  MMAX_(from_bits)(MMAX_(bits)(a) | (MMAX_(bits)(b) & MMAX_SIGN))
+        #define mmax_v_high(a)         MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_LOW_BITS)
+        #define mmax_v_lt(a, b)        MMAX_(lt)(a, b)
+        #define mmax_v_le(a, b)        MMAX_(le)(a, b)
+        #define mmax_v_ne(a, b)        MMAX_(ne)(a, b)
+        #define mmax_v_nle(a, b)       MMAX_(nle)(a, b)
+        #define mmax_m_none()          0
+        #define mmax_m_or(a, b)        ((int)(a) | (int)(b))
+        #define mmax_m_and(a, b)       ((int)(a) & (int)(b))
+        #define mmax_m_bits(m)         ((unsigned)(m))
+        #define mmax_v_select(m, a, b) ((m) ? (a) : (b))
+        #define mmax_v_keep(m, a)      ((m) ? (a) : (mmax_real)0)
+        #define mmax_v_hmax(a)         (a)
+        #define mmax_v_hmin(a)         (a)
 MMAX_INLINE mmax_real MMAX_(pow2)(mmax_real n)
 {
     const MMAX_BITS bits = MMAX_(bits)(n);
-#        if MMAX_PASS_DOUBLE
+        #if MMAX_PASS_DOUBLE
     return MMAX_(from_bits)((bits << 49) + mmax_pow2_table_f64[bits & 7]);
-#        else
+        #else
     return MMAX_(from_bits)((bits << 20) + mmax_pow2_table_f32[bits & 7]);
-#        endif
+        #endif
 }
-#        define mmax_v_pow2(n) MMAX_(pow2)(n)
-#        define mmax_v_pow2_rest(n) mmax_pow2_rest_f64[MMAX_(bits)(n) & 7]
-#        if (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16) || (defined(__clang__) && defined(__FAST_MATH__))
+        #define mmax_v_pow2(n)      MMAX_(pow2)(n)
+        #define mmax_v_pow2_rest(n) mmax_pow2_rest_f64[MMAX_(bits)(n) & 7]
+        #if (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16) || (defined(__clang__) && defined(__FAST_MATH__))
 /* Drops the excess precision of a wider evaluation, and stops the rewriting of (a + b) - b. */
 MMAX_INLINE mmax_real MMAX_(opaque)(mmax_real a)
 {
     volatile mmax_real narrow = a;
     return narrow;
 }
-#            define mmax_v_opaque(a) MMAX_(opaque)(a)
-#        endif
-MMAX_INLINE void MMAX_(fold)(const mmax_real *acc, double *out)
+            #define mmax_v_opaque(a) MMAX_(opaque)(a)
+        #endif
+        #if !MMAX_PASS_DOUBLE
+MMAX_INLINE void MMAX_(fold)(const float *acc, double *out)
 {
     for (int lane = 0; lane < 8; ++lane) {
-#        if MMAX_PASS_DOUBLE
-        out[lane] = acc[lane] + acc[lane + 8];
-#        else
-        out[lane] = (mmax_real)((mmax_real)(acc[lane] + acc[lane + 16]) + (mmax_real)(acc[lane + 8] + acc[lane + 24]));
-#        endif
+        out[lane] = ((double)acc[lane] + (double)acc[lane + 16]) + ((double)acc[lane + 8] + (double)acc[lane + 24]);
     }
 }
-#        define mmax_v_fold(acc, out) MMAX_(fold)(acc, out)
+        #endif
 MMAX_INLINE double MMAX_(d_total)(const double *sum)
 {
     const double four[4] = {sum[0] + sum[4], sum[1] + sum[5], sum[2] + sum[6], sum[3] + sum[7]};
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
-#    endif
+    #endif
 
-/* ---- what follows from the block above ---- */
-#    define MMAX_REGS (MMAX_LANES / MMAX_WIDTH)
-#    if MMAX_WIDTH == 1
-#        define mmax_v_load_part(p, count, fill) (fill)
-#        define mmax_v_store_part(p, count, a) ((void)(a))
-#        define mmax_v_first(a, count) (a)
-#    endif
-/* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
-#    if MMAX_FMA && MMAX_WIDTH > 1
-#        define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
-#    else
-#        define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
-#    endif
-#    define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
+    /* ---- what follows from the block above ---- */
+    #define MMAX_REGS (MMAX_LANES / MMAX_WIDTH)
+    #if MMAX_WIDTH == 1
+        #define mmax_v_load_part(p, count, fill) (fill)
+        #define mmax_v_store_part(p, count, a)   ((void)(a))
+        #define mmax_v_first(a, count)           (a)
+    #endif
+    /* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
+    #if MMAX_FMA && MMAX_WIDTH > 1
+        #define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
+    #else
+        #define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
+    #endif
+    #define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
 
-#    if !defined(mmax_v_load_part)
+    #if !defined(mmax_v_load_part)
 /* Machines without masked loads and stores go through a small array. */
 MMAX_INLINE mmax_vec MMAX_(load_part)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
 {
@@ -1258,16 +1759,16 @@ MMAX_INLINE void MMAX_(store_part)(mmax_real *p, ptrdiff_t count, mmax_vec a)
         p[i] = lanes[i];
     }
 }
-#        define mmax_v_load_part(p, count, fill) MMAX_(load_part)(p, count, fill)
-#        define mmax_v_store_part(p, count, a) MMAX_(store_part)(p, count, a)
+        #define mmax_v_load_part(p, count, fill) MMAX_(load_part)(p, count, fill)
+        #define mmax_v_store_part(p, count, a)   MMAX_(store_part)(p, count, a)
 MMAX_INLINE mmax_vec MMAX_(first)(mmax_vec a, ptrdiff_t count)
 {
     mmax_real lanes[MMAX_WIDTH];
     mmax_v_store(lanes, a);
     return MMAX_(load_part)(lanes, count, mmax_v_zero());
 }
-#        define mmax_v_first(a, count) MMAX_(first)(a, count)
-#    endif
+        #define mmax_v_first(a, count) MMAX_(first)(a, count)
+    #endif
 
 /* The three above for any count; a count of at least MMAX_WIDTH that the compiler knows costs nothing. */
 MMAX_INLINE mmax_vec MMAX_(load_upto)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
@@ -1287,93 +1788,102 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
     return count >= MMAX_WIDTH ? a : count <= 0 ? mmax_v_zero() : mmax_v_first(a, count);
 }
 
-/* ==== kernels ==== */
+    /* ==== kernels ==== */
 
-/* ---- numbers ---- */
-#    if MMAX_FMA && MMAX_GNUC
-#        define mmax_s_dfma(a, b, c) __builtin_fma(a, b, c)
-#    elif MMAX_FMA
-#        define mmax_s_dfma(a, b, c) fma(a, b, c)
-#    else
-#        define mmax_s_dfma(a, b, c) ((a) * (b) + (c))
-#    endif
-#    if MMAX_PASS_DOUBLE
-#        define mmax_s_fma(a, b, c) mmax_s_dfma(a, b, c)
-#        define mmax_s_sqrt(a) sqrt(a)
-#        define MMAX_REAL_MAX DBL_MAX
-#        define MMAX_REAL_MIN DBL_MIN
-#        define MMAX_QUIET_NAN mmax_f64_from_bits(0x7ff8000000000000)
-#        define MMAX_INFINITY mmax_f64_from_bits(0x7ff0000000000000)
-#        define MMAX_REAL_MIN_ROOT 1.4916681462400413e-154 /* 2^-511 */
-#        define MMAX_TINY MMAX_TWO_TO_MINUS_64
-#        define mmax_is_masked(a) mmax_f64_is_masked(a)
-#        define mmax_real_floor(a) (a)
-#        define mmax_real_ceil(a) (a)
-#        define mmax_is_nan(a) mmax_f64_is_nan(a)
-#        define mmax_is_finite(a) mmax_f64_is_finite(a)
-#    else
-#        if MMAX_FMA && MMAX_GNUC
-#            define mmax_s_fma(a, b, c) __builtin_fmaf(a, b, c)
-#        elif MMAX_FMA
-#            define mmax_s_fma(a, b, c) fmaf(a, b, c)
-#        else
-#            define mmax_s_fma(a, b, c) ((float)((float)((a) * (b)) + (c)))
-#        endif
-#        define mmax_s_sqrt(a) ((float)sqrt(a))
-#        define MMAX_REAL_MAX FLT_MAX
-#        define MMAX_REAL_MIN FLT_MIN
-#        define MMAX_QUIET_NAN mmax_f32_from_bits(0x7fc00000)
-#        define MMAX_INFINITY mmax_f32_from_bits(0x7f800000)
-#        define MMAX_REAL_MIN_ROOT 1.0842021724855044e-19f /* 2^-63 */
-#        define MMAX_TINY MMAX_TWO_TO_MINUS_64
-#        define mmax_is_masked(a) mmax_f32_is_masked(a)
-#        define mmax_real_floor(a) mmax_f32_floor(a)
-#        define mmax_real_ceil(a) mmax_f32_ceil(a)
-#        define mmax_is_nan(a) mmax_f32_is_nan(a)
-#        define mmax_is_finite(a) mmax_f32_is_finite(a)
-#    endif
+    /* ---- numbers ---- */
+    #if MMAX_FMA && MMAX_GNUC
+        #define mmax_s_dfma(a, b, c) __builtin_fma(a, b, c)
+    #elif MMAX_FMA
+        #define mmax_s_dfma(a, b, c) fma(a, b, c)
+    #else
+        #define mmax_s_dfma(a, b, c) ((a) * (b) + (c))
+    #endif
+    #if MMAX_PASS_DOUBLE
+        #define mmax_s_fma(a, b, c)      mmax_s_dfma(a, b, c)
+        #define mmax_s_sqrt(a)           sqrt(a)
+        #define MMAX_REAL_MAX            DBL_MAX
+        #define MMAX_SAFE                1e60 /* its cube is far from MMAX_REAL_MAX */
+        #define MMAX_REAL_MIN            DBL_MIN
+        #define MMAX_QUIET_NAN           mmax_f64_from_bits(0x7ff8000000000000)
+        #define MMAX_INFINITY            mmax_f64_from_bits(0x7ff0000000000000)
+        #define MMAX_REAL_MIN_ROOT       1.4916681462400413e-154 /* 2^-511 */
+        #define MMAX_TINY                MMAX_TWO_TO_MINUS_64
+        #define mmax_is_masked(a)        mmax_f64_is_masked(a)
+        #define mmax_toward_minus_one(a) mmax_f64_toward_minus_one(a)
+        #define mmax_real_floor(a)       (a)
+        #define mmax_real_ceil(a)        (a)
+        #define mmax_is_nan(a)           mmax_f64_is_nan(a)
+        #define mmax_is_finite(a)        mmax_f64_is_finite(a)
+    #else
+        #if MMAX_FMA && MMAX_GNUC
+            #define mmax_s_fma(a, b, c) __builtin_fmaf(a, b, c)
+        #elif MMAX_FMA
+            #define mmax_s_fma(a, b, c) fmaf(a, b, c)
+        #else
+            #define mmax_s_fma(a, b, c) ((float)((float)((a) * (b)) + (c)))
+        #endif
+        #define mmax_s_sqrt(a)           ((float)sqrt(a))
+        #define MMAX_REAL_MAX            FLT_MAX
+        #define MMAX_SAFE                1e9f
+        #define MMAX_REAL_MIN            FLT_MIN
+        #define MMAX_QUIET_NAN           mmax_f32_from_bits(0x7fc00000)
+        #define MMAX_INFINITY            mmax_f32_from_bits(0x7f800000)
+        #define MMAX_REAL_MIN_ROOT       1.0842021724855044e-19f /* 2^-63 */
+        #define MMAX_TINY                MMAX_TWO_TO_MINUS_64
+        #define mmax_is_masked(a)        mmax_f32_is_masked(a)
+        #define mmax_toward_minus_one(a) mmax_f32_toward_minus_one(a)
+        #define mmax_real_floor(a)       mmax_f32_floor(a)
+        #define mmax_real_ceil(a)        mmax_f32_ceil(a)
+        #define mmax_is_nan(a)           mmax_f32_is_nan(a)
+        #define mmax_is_finite(a)        mmax_f32_is_finite(a)
+    #endif
 
-/* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
-#    define MMAX_PAIR (2 * MMAX_LANES)
-#    define MMAX_CHUNK (8 * MMAX_LANES)
+    /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
+    #define MMAX_PAIR  (2 * MMAX_LANES)
+    #define MMAX_CHUNK (8 * MMAX_LANES)
+    /* Of exponentials fewer: the roundings of a longer chain of additions would take a weight beyond 4 ULP. */
+    #define MMAX_EXP_CHUNK MMAX_PAIR
 
 typedef struct MMAX_(sum) {
     mmax_dvec sum[MMAX_DREGS];
-#    if MMAX_PASS_DOUBLE
+    #if MMAX_PASS_DOUBLE
     mmax_dvec error[MMAX_DREGS];
-#    endif
+    #endif
 } MMAX_(sum);
 
 MMAX_INLINE void MMAX_(sum_clear)(MMAX_(sum) * total)
 {
     MMAX_EACH_D(j) { total->sum[j] = mmax_d_zero(); }
-#    if MMAX_PASS_DOUBLE
+    #if MMAX_PASS_DOUBLE
     MMAX_EACH_D(j) { total->error[j] = mmax_d_zero(); }
-#    endif
+    #endif
 }
 
 MMAX_INLINE void MMAX_(sum_add)(MMAX_(sum) * total, const mmax_vec *lanes)
 {
-    mmax_dvec part[MMAX_DREGS];
-    mmax_v_fold(lanes, part);
-#    if MMAX_PASS_DOUBLE
-    /* Knuth's TwoSum: what the addition rounds away is kept. */
-    MMAX_EACH_D(j)
-    {
-        const mmax_dvec sum = mmax_d_add(total->sum[j], part[j]);
-        const mmax_dvec shadow = mmax_d_sub(sum, total->sum[j]);
-        const mmax_dvec lost =
-            mmax_d_add(mmax_d_sub(total->sum[j], mmax_d_sub(sum, shadow)), mmax_d_sub(part[j], shadow));
-        total->error[j] = mmax_d_add(total->error[j], lost);
-        total->sum[j] = sum;
+    #if MMAX_PASS_DOUBLE
+    /* Knuth's TwoSum, for the first 8 lanes and then the other 8: what the additions round away is kept. */
+    for (int half = 0; half < 2; ++half) {
+        MMAX_EACH_D(j)
+        {
+            const mmax_dvec part = lanes[half * MMAX_DREGS + j];
+            const mmax_dvec sum = mmax_d_add(total->sum[j], part);
+            const mmax_dvec shadow = mmax_d_sub(sum, total->sum[j]);
+            const mmax_dvec lost =
+                mmax_d_add(mmax_d_sub(total->sum[j], mmax_d_sub(sum, shadow)), mmax_d_sub(part, shadow));
+            total->error[j] = mmax_d_add(total->error[j], lost);
+            total->sum[j] = sum;
+        }
     }
-#    else
+    #else
+    mmax_dvec part[MMAX_DREGS];
+    MMAX_(fold)(lanes, part);
     MMAX_EACH_D(j) { total->sum[j] = mmax_d_add(total->sum[j], part[j]); }
-#    endif
+    #endif
 }
 
 /* The same for several sums at once, out of line: code size counts where they are many. */
-MMAX_NOINLINE void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REGS], int count)
+MMAX_STATIC void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REGS], int count)
 {
     for (int i = 0; i < count; ++i) {
         MMAX_(sum_add)(&totals[i], lanes[i]);
@@ -1382,7 +1892,7 @@ MMAX_NOINLINE void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_R
 
 MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
 {
-#    if MMAX_PASS_DOUBLE
+    #if MMAX_PASS_DOUBLE
     double sum[8], error;
     mmax_d_store(sum, total->sum);
     error = MMAX_(d_total)(total->error);
@@ -1394,9 +1904,9 @@ MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
         }
     }
     return sum[0] + error;
-#    else
+    #else
     return MMAX_(d_total)(total->sum);
-#    endif
+    #endif
 }
 
 MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
@@ -1406,69 +1916,70 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
     }
 }
 
-/* ---- walking over a row ----
+    /* ---- walking over a row ----
  * step(at, left, k, part) handles one register: the entries from `at`, of which `left` exist. Whole blocks of
  * MMAX_LANES come first, unrolled over the registers k of a block, with a `left` that the compiler knows; then
  * register by register what is left over.
  */
-#    define MMAX_SWEEP(n, step)                                                                                        \
-        do {                                                                                                           \
-            size_t at_ = 0;                                                                                            \
-            for (; at_ + MMAX_LANES <= (n); at_ += MMAX_LANES) {                                                       \
-                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) }                 \
-            }                                                                                                          \
-            for (; at_ < (n); at_ += MMAX_WIDTH) {                                                                     \
-                step(at_, (ptrdiff_t)((n)-at_), 0, tail)                                                               \
-            }                                                                                                          \
+    #define MMAX_SWEEP(n, step)                                                                          \
+        do {                                                                                             \
+            size_t at_ = 0;                                                                              \
+            for (; at_ + MMAX_LANES <= (n); at_ += MMAX_LANES) {                                         \
+                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) } \
+            }                                                                                            \
+            for (; at_ < (n); at_ += MMAX_WIDTH) {                                                       \
+                step(at_, (ptrdiff_t)((n)-at_), 0, tail)                                                 \
+            }                                                                                            \
         } while (0)
 
-#    define MMAX_MOST_SUMS 8
-#    define MMAX_LANES_CLEAR(lanes, sum_count)                                                                         \
-        MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)                                                        \
-        {                                                                                                              \
-            if (i_ < (sum_count)) {                                                                                    \
-                MMAX_EACH(k_) { lanes[i_][k_] = mmax_v_zero(); }                                                       \
-            }                                                                                                          \
+    #define MMAX_MOST_SUMS 8
+    #define MMAX_LANES_CLEAR(lanes, sum_count)                   \
+        MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)  \
+        {                                                        \
+            if (i_ < (sum_count)) {                              \
+                MMAX_EACH(k_) { lanes[i_][k_] = mmax_v_zero(); } \
+            }                                                    \
         }
-/* Copies, because what a call is handed the address of cannot stay in registers. */
-#    define MMAX_LANES_FLUSH(sums, lanes, sum_count)                                                                   \
-        if ((sum_count) == 1) {                                                                                        \
-            MMAX_(sum_add)(sums, lanes[0]);                                                                            \
-        } else {                                                                                                       \
-            mmax_vec copy_[MMAX_MOST_SUMS][MMAX_REGS];                                                                 \
-            MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)                                                    \
-            {                                                                                                          \
-                if (i_ < (sum_count)) {                                                                                \
-                    MMAX_EACH(k_) { copy_[i_][k_] = lanes[i_][k_]; }                                                   \
-                }                                                                                                      \
-            }                                                                                                          \
-            MMAX_(sums_add)(sums, copy_, sum_count);                                                                   \
+    /* Copies, because what a call is handed the address of cannot stay in registers. */
+    #define MMAX_LANES_FLUSH(sums, lanes, sum_count)                 \
+        if ((sum_count) == 1) {                                      \
+            MMAX_(sum_add)(sums, lanes[0]);                          \
+        } else {                                                     \
+            mmax_vec copy_[MMAX_MOST_SUMS][MMAX_REGS];               \
+            MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)  \
+            {                                                        \
+                if (i_ < (sum_count)) {                              \
+                    MMAX_EACH(k_) { copy_[i_][k_] = lanes[i_][k_]; } \
+                }                                                    \
+            }                                                        \
+            MMAX_(sums_add)(sums, copy_, sum_count);                 \
         }
 
-/* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
-#    define MMAX_SWEEP_LANES(n, sums, sum_count, width, main_step, tail_step)                                          \
-        do {                                                                                                           \
-            const size_t whole_ = (n) - (n) % (width);                                                                 \
-            for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += MMAX_CHUNK) {                                           \
-                const size_t end_ = whole_ - chunk_ < MMAX_CHUNK ? whole_ : chunk_ + MMAX_CHUNK;                       \
-                mmax_vec lanes_main[MMAX_MOST_SUMS][MMAX_REGS];                                                        \
-                MMAX_LANES_CLEAR(lanes_main, sum_count)                                                                \
-                for (size_t at_ = chunk_; at_ < end_; at_ += (width)) {                                                \
-                    MMAX_EACH(k_) { main_step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) }        \
-                }                                                                                                      \
-                MMAX_LANES_FLUSH(sums, lanes_main, sum_count)                                                          \
-            }                                                                                                          \
-            if (whole_ < (n)) {                                                                                        \
-                mmax_vec lanes_tail[MMAX_MOST_SUMS][MMAX_REGS];                                                        \
-                MMAX_LANES_CLEAR(lanes_tail, sum_count)                                                                \
-                for (size_t at_ = whole_; at_ < (n); at_ += MMAX_WIDTH) {                                              \
-                    const int k_ = (int)(at_ / MMAX_WIDTH % MMAX_REGS);                                                \
-                    tail_step(at_, (ptrdiff_t)((n)-at_), k_, tail)                                                     \
-                }                                                                                                      \
-                MMAX_LANES_FLUSH(sums, lanes_tail, sum_count)                                                          \
-            }                                                                                                          \
+    /* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
+    #define MMAX_SWEEP_LANES(n, sums, sum_count, width, chunk, main_step, tail_step)                              \
+        do {                                                                                                      \
+            const size_t whole_ = (n) - (n) % (width);                                                            \
+            for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += (chunk)) {                                         \
+                const size_t end_ = whole_ - chunk_ < (chunk) ? whole_ : chunk_ + (chunk);                        \
+                mmax_vec lanes_main[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
+                MMAX_LANES_CLEAR(lanes_main, sum_count)                                                           \
+                for (size_t at_ = chunk_; at_ < end_; at_ += (width)) {                                           \
+                    MMAX_EACH(k_) { main_step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) } \
+                }                                                                                                 \
+                MMAX_LANES_FLUSH(sums, lanes_main, sum_count)                                                     \
+            }                                                                                                     \
+            if (whole_ < (n)) {                                                                                   \
+                mmax_vec lanes_tail[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
+                MMAX_LANES_CLEAR(lanes_tail, sum_count)                                                           \
+                for (size_t at_ = whole_; at_ < (n); at_ += MMAX_WIDTH) {                                         \
+                    const int k_ = (int)(at_ / MMAX_WIDTH % MMAX_REGS);                                           \
+                    tail_step(at_, (ptrdiff_t)((n)-at_), k_, tail)                                                \
+                }                                                                                                 \
+                MMAX_LANES_FLUSH(sums, lanes_tail, sum_count)                                                     \
+            }                                                                                                     \
         } while (0)
-#    define MMAX_SWEEP_SUM(n, sums, sum_count, step) MMAX_SWEEP_LANES(n, sums, sum_count, MMAX_LANES, step, step)
+    #define MMAX_SWEEP_SUM(n, sums, sum_count, step) \
+        MMAX_SWEEP_LANES(n, sums, sum_count, MMAX_LANES, MMAX_CHUNK, step, step)
 
 /* A register's first lane: the arithmetic of the kernels for a single entry. */
 MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
@@ -1481,20 +1992,22 @@ MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
 /* ---- what a call prepares once ---- */
 typedef struct MMAX_(call) {
     double scale;
-    mmax_real input_scale;                        /* MultiMax: the scale, applied before sigma */
-    mmax_real scale_high, scale_low;              /* what multiplies a centred score, in two parts */
-    mmax_real log2e, log2e_high, log2e_low;       /* log2(e) times the scale (MultiMax: times 1), and in two parts */
-    mmax_real before, after;                      /* powers of two that bring extreme scales within range */
-    mmax_real epsilon;                            /* EvSoftMax: weight of entries below the mean */
-    double epsilon_loss;                          /* its -log, for the loss */
-    mmax_real b[2], d[2];                         /* MultiMax: the kinks; where a term is absent, out of reach */
-    mmax_real below[2], above[2];                 /* 1 - t_b and t_d - 1 */
-    int general;                                  /* every row is a MMAX_ROW_GENERAL one */
+    mmax_real input_scale;                  /* MultiMax: the scale, applied before sigma */
+    mmax_real scale_high, scale_low;        /* what multiplies a centred score, in two parts */
+    mmax_real log2e, log2e_high, log2e_low; /* log2(e) times the scale (MultiMax: times 1), and in two parts */
+    mmax_real log2e_inverse;
+    mmax_real before, after;      /* powers of two that bring extreme scales within range */
+    mmax_real epsilon;            /* EvSoftMax: weight of entries below the mean */
+    double epsilon_loss;          /* its -log, for the loss */
+    mmax_real b[2], d[2];         /* MultiMax: the kinks; where a term is absent, out of reach */
+    mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
+    mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
+    int general;                  /* every row is a MMAX_ROW_GENERAL one */
 } MMAX_(call);
 
-/* log2(e), rounded to nearest, and the rest */
-#    define MMAX_LOG2E 1.4426950408889634
-#    define MMAX_LOG2E_REST 2.0355273740931033e-17
+    /* log2(e), rounded to nearest, and the rest */
+    #define MMAX_LOG2E      1.4426950408889634
+    #define MMAX_LOG2E_REST 2.0355273740931033e-17
 
 MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params *p, double epsilon)
 {
@@ -1516,7 +2029,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     }
     c.scale_high = (mmax_real)exponent_scale;
     c.scale_low = (mmax_real)(exponent_scale - (double)c.scale_high);
-#    if MMAX_PASS_DOUBLE
+    #if MMAX_PASS_DOUBLE
     {
         /* Dekker's product: the halves have 26 bits, so that their products are exact. */
         const double scale_top = mmax_f64_top(exponent_scale), scale_rest = exponent_scale - scale_top;
@@ -1529,16 +2042,20 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
         c.log2e_high = MMAX_FMA ? product : mmax_f64_top(product);
         c.log2e_low = (product - c.log2e_high) + rest;
     }
-#    else
+    #else
     {
         const double product = exponent_scale * MMAX_LOG2E;
         c.log2e = (float)product;
         c.log2e_high = MMAX_FMA ? c.log2e : mmax_f32_top(c.log2e);
         c.log2e_low = (float)(product - (double)c.log2e_high);
     }
-#    endif
+    #endif
+    c.log2e_inverse = 1 / c.log2e;
     c.epsilon = (mmax_real)epsilon;
+    c.safe = MMAX_SAFE;
     for (int i = 0; p && i < p->order; ++i) {
+        const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
+        c.safe = largest < MMAX_SAFE ? c.safe : -1;
         /* max(b - x, 0) is 0 for b = -max, and max(x - d, 0) for d = max: that makes a term with t = 1 absent. */
         c.below[i] = (mmax_real)(1.0 - p->t_b[i]);
         c.above[i] = (mmax_real)(p->t_d[i] - 1.0);
@@ -1548,65 +2065,70 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     return c;
 }
 
-/* ---- the exponential ----
+    /* ---- the exponential ----
  * exp(scale x) = 2^(k/8) 2^f, k/8 = round(x log2e) to eighths, |f| <= 1/16 and a bit. k comes from adding
  * 1.5 * 2^(digits - 4), whose last place is 1/8, and stays in the low bits of the sum. An integer `origin` taken off
  * k/8 there divides the result by 2^origin: x is never rounded by a subtraction of the maximum.
  */
-#    if MMAX_PASS_DOUBLE
-#        define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
-/* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
-#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
+    #if MMAX_PASS_DOUBLE
+        #define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
+        /* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
+        #define MMAX_POW2_POLYNOMIAL(f)                                                                                \
             MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.525677512164676475e-5), f, 1.54045305719108130e-4), \
-                                               f, 1.33335579020565746e-3), f, 9.618129084775991350e-3), f,             \
-                                 5.550410866486828883e-2), f, 0.24022650695911557106), f, 0.69314718055994528623)
-#        define MMAX_SHIFT_LIMIT 8192.0   /* |max * scale * log2e| from which the maximum is subtracted first */
-#        define MMAX_PLAIN_RANGE 956.0    /* range of a row, in powers of two, with no underflow up to 2^30 entries */
-#        define MMAX_BIAS 64              /* exponentials are 2^64 times too large, the low ones stay normal */
-#        define MMAX_LOWEST (-1020)       /* exponent at which low entries are held */
-#    else
-#        define MMAX_ROUND_TO_EIGHTH 1572864.0f /* 1.5 * 2^20 */
-/* fpminimax(2^x - 1, [|1,2,3|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-25.2 relative */
-#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
-            MMAX_H(MMAX_H(mmax_v_set(5.5508323013782501e-2f), f, 0.24025787413120270f), f, 0.69314718246459961f)
-#        define MMAX_SHIFT_LIMIT 1024.0f
-#        define MMAX_PLAIN_RANGE 92.0f
-#        define MMAX_BIAS 64
-#        define MMAX_LOWEST (-100)
-#    endif
-#    define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
+                                               f, 1.33335579020565746e-3),                                             \
+                                        f, 9.618129084775991350e-3),                                                   \
+                                 f, 5.550410866486828883e-2),                                                          \
+                          f, 0.24022650695911557106),                                                                  \
+                   f, 0.69314718055994528623)
+        #define MMAX_SHIFT_LIMIT 8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
+        #define MMAX_PLAIN_RANGE \
+            920.0 /* range of a row, in powers of two, with no underflow up to 2^30 entries, nor in the last
+                                             places of a weight */
+        #define MMAX_BIAS   64      /* exponentials are 2^64 times too large, the low ones stay normal */
+        #define MMAX_LOWEST (-1020) /* exponent at which low entries are held */
+    #else
+        #define MMAX_ROUND_TO_EIGHTH 1572864.0f /* 1.5 * 2^20 */
+        /* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
+        #define MMAX_POW2_POLYNOMIAL(f)                                                                                \
+            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(9.61861293762922e-3f), f, 5.55081218481064e-2f), f, 0.24022650718688965f), \
+                   f, 0.69314718246459961f)
+        #define MMAX_SHIFT_LIMIT 1024.0f
+        #define MMAX_PLAIN_RANGE 64.0f
+        #define MMAX_BIAS        64
+        #define MMAX_LOWEST      (-100)
+    #endif
+    #define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
 
-#    if !defined(mmax_v_opaque)
-#        define mmax_v_opaque(a) (a)
-#    endif
+    #if !defined(mmax_v_opaque)
+        #define mmax_v_opaque(a) (a)
+    #endif
 
-/* x*log2e - q, where q is x*log2e rounded to eighths */
-MMAX_INLINE mmax_vec MMAX_(reduce)(mmax_vec x, mmax_vec q, const MMAX_(call) * c)
+/* x*log2e + minus_q, where minus_q is x*log2e rounded to eighths, with the other sign */
+MMAX_INLINE mmax_vec MMAX_(reduce)(mmax_vec x, mmax_vec minus_q, const MMAX_(call) * c)
 {
-#    if MMAX_FMA
-    const mmax_vec high = mmax_v_fma(x, mmax_v_set(c->log2e_high), mmax_v_sub(mmax_v_zero(), q));
-    return mmax_v_fma(x, mmax_v_set(c->log2e_low), high);
-#    else
+    #if MMAX_FMA
+    return mmax_v_fma(x, mmax_v_set(c->log2e_low), mmax_v_fma(x, mmax_v_set(c->log2e_high), minus_q));
+    #else
     /* The top halves of x and log2e have exact products. */
     const mmax_vec x_top = mmax_v_high(x);
     const mmax_vec x_rest = mmax_v_opaque(mmax_v_sub(x, x_top));
-    mmax_vec f = mmax_v_opaque(mmax_v_sub(mmax_v_mul(x_top, mmax_v_set(c->log2e_high)), q));
+    mmax_vec f = mmax_v_opaque(mmax_v_add(mmax_v_mul(x_top, mmax_v_set(c->log2e_high)), minus_q));
     f = mmax_v_opaque(mmax_v_add(f, mmax_v_mul(x_rest, mmax_v_set(c->log2e_high))));
     return mmax_v_add(f, mmax_v_mul(x, mmax_v_set(c->log2e_low)));
-#    endif
+    #endif
 }
 
 /* exp(scale x) * 2^(rounder - MMAX_ROUND_TO_EIGHTH) */
 MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) * c)
 {
     const mmax_vec n = mmax_v_opaque(mmax_v_fma(x, mmax_v_set(c->log2e), rounder));
-    const mmax_vec f = MMAX_(reduce)(x, mmax_v_sub(n, rounder), c);
+    const mmax_vec f = MMAX_(reduce)(x, mmax_v_sub(rounder, n), c);
     const mmax_vec power = mmax_v_pow2(n);
-#    if MMAX_PASS_DOUBLE
+    #if MMAX_PASS_DOUBLE
     const mmax_vec slope = mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n));
-#    else
+    #else
     const mmax_vec slope = mmax_v_mul(f, MMAX_POW2_POLYNOMIAL(f));
-#    endif
+    #endif
     return mmax_v_fma(power, slope, power);
 }
 
@@ -1641,7 +2163,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(mmax_real min, mmax_real max, size_t 
     {
         const int whole = (int)exponent;
         o.rounder = MMAX_ROUND_TO_EIGHTH - (mmax_real)(whole - MMAX_BIAS);
-        o.lowest = (mmax_real)(whole - MMAX_BIAS + MMAX_LOWEST) / c->log2e;
+        o.lowest = (mmax_real)(whole - MMAX_BIAS + MMAX_LOWEST) * c->log2e_inverse;
     }
     return o;
 }
@@ -1665,12 +2187,13 @@ MMAX_INLINE mmax_real MMAX_(exp_of)(mmax_real score, const MMAX_(origin) * o, co
 }
 
 /* ---- sigma, MultiMax eq. 6 ----
- * max(b - x, 0) = b - min(x, b). Where first and second order overflow with opposite signs, `careful` lets the second
- * decide; where nothing overflows it changes no bit. Masked entries stay -inf.
+ * max(b - x, 0) = b - min(x, b). `careful` is for scores of any size: infinite ones stay what they are, masks among
+ * them, and where first and second order overflow with opposite signs the second decides. Where |s| <= safe it changes
+ * no bit.
  */
 MMAX_INLINE mmax_vec MMAX_(sigma)(mmax_vec s, const MMAX_(call) * c, int order, int careful)
 {
-    const mmax_vec b1 = mmax_v_set(c->b[0]), d1 = mmax_v_set(c->d[0]);
+    const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), b1 = mmax_v_set(c->b[0]), d1 = mmax_v_set(c->d[0]);
     mmax_vec a = mmax_v_fma(mmax_v_set(c->below[0]), mmax_v_sub(b1, mmax_v_min(s, b1)), s);
     a = mmax_v_fma(mmax_v_set(c->above[0]), mmax_v_sub(mmax_v_max(s, d1), d1), a);
     if (order == 2) {
@@ -1680,14 +2203,13 @@ MMAX_INLINE mmax_vec MMAX_(sigma)(mmax_vec s, const MMAX_(call) * c, int order, 
         const mmax_vec first = a;
         a = mmax_v_fma(above, v, mmax_v_fma(below, u, a));
         if (careful) {
-            const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX);
             const mmax_vec second = mmax_v_fma(above, v, mmax_v_mul(below, u));
             const mmax_vec other =
                 mmax_v_select(mmax_v_lt(largest, mmax_v_abs(second)), second, mmax_v_add(first, second));
             a = mmax_v_select(mmax_v_nle(mmax_v_abs(a), largest), other, a);
         }
     }
-    return mmax_v_select(mmax_v_nle(mmax_v_abs(s), mmax_v_set(MMAX_REAL_MAX)), s, a);
+    return careful ? mmax_v_select(mmax_v_nle(mmax_v_abs(s), largest), s, a) : a;
 }
 
 /* The scores that are normalised. */
@@ -1703,53 +2225,95 @@ MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int functio
 /* ---- first pass: the extremes of the scores ---- */
 typedef struct MMAX_(extremes) {
     mmax_real min, max;
-    int careful; /* sigma of an active entry is not finite: decide with the careful form */
-    double sum;  /* of x, EvSoftMax only */
+    double sum; /* of x, EvSoftMax only */
 } MMAX_(extremes);
 
+/* The registers' results in one number each. */
 MMAX_INLINE MMAX_(extremes)
-    MMAX_(row_extremes)(const mmax_real *x, size_t n, const MMAX_(call) * c, int function, int careful)
+    MMAX_(extremes_of)(const mmax_vec *min, const mmax_vec *max, mmax_vec min_tail, mmax_vec max_tail)
 {
-    const mmax_vec fill = mmax_v_set(x[0]), largest = mmax_v_set(MMAX_REAL_MAX), masked = mmax_v_set(-MMAX_INFINITY);
-    const mmax_vec first = MMAX_(score)(fill, c, function, careful);
+    MMAX_(extremes) e;
+    MMAX_EACH(k)
+    {
+        max_tail = mmax_v_max(max[k], max_tail);
+        min_tail = mmax_v_min(min[k], min_tail);
+    }
+    e.max = mmax_v_hmax(max_tail);
+    e.min = mmax_v_hmin(min_tail);
+    e.sum = 0;
+    return e;
+}
+
+MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, int with_sum)
+{
+    const mmax_vec first = mmax_v_set(x[0]);
     mmax_vec min_main[MMAX_REGS], max_main[MMAX_REGS], min_tail[1], max_tail[1];
-    mmax_mask overflow = mmax_m_none();
     MMAX_(sum) sum[1];
     MMAX_(extremes) e;
     MMAX_EACH(k) { min_main[k] = max_main[k] = first; }
     min_tail[0] = max_tail[0] = first;
-    MMAX_(sums_clear)(sum, 1);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                                   \
-        const mmax_vec score = MMAX_(score)(logit, c, function, careful);                                              \
-        max_##part[k] = mmax_v_max(score, max_##part[k]);                                                              \
-        min_##part[k] = mmax_v_min(score, min_##part[k]);                                                              \
-        if (function == MMAX_MULTIMAX2 && !careful) {                                                                  \
-            const mmax_mask beyond = mmax_v_nle(mmax_v_abs(score), largest);                                           \
-            overflow = mmax_m_or(overflow, mmax_m_and(beyond, mmax_v_nle(logit, masked)));                             \
-        }
-#    define MMAX_STEP_SUM(at, left, k, part)                                                                           \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                                   \
-        max_main[0] = mmax_v_max(logit, max_main[0]);                                                                  \
-        min_main[0] = mmax_v_min(logit, min_main[0]);                                                                  \
+    #define MMAX_STEP(at, left, k, part)                              \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
+        max_##part[k] = mmax_v_max(logit, max_##part[k]);             \
+        min_##part[k] = mmax_v_min(logit, min_##part[k]);
+    #define MMAX_STEP_SUM(at, left, k, part)                          \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
+        max_main[0] = mmax_v_max(logit, max_main[0]);                 \
+        min_main[0] = mmax_v_min(logit, min_main[0]);                 \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(logit, left));
-    if (function == MMAX_EVSOFTMAX) {
+    if (with_sum) {
+        MMAX_(sums_clear)(sum, 1);
         MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP_SUM);
     } else {
         MMAX_SWEEP(n, MMAX_STEP);
     }
-#    undef MMAX_STEP
-#    undef MMAX_STEP_SUM
+    #undef MMAX_STEP
+    #undef MMAX_STEP_SUM
+    e = MMAX_(extremes_of)(min_main, max_main, min_tail[0], max_tail[0]);
+    e.sum = with_sum ? MMAX_(sum_total)(sum) : 0;
+    return e;
+}
+
+/* The extremes of sigma over a row, which goes to y where `store` says so. Returns whether the row may be taken as it
+ * is: without `careful`, no |s| is above the safe bound; with it, no active sigma is NaN or +inf. */
+MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
+                                 int function, int careful, int store)
+{
+    const mmax_vec fill = mmax_v_set(x[0]), largest = mmax_v_set(MMAX_REAL_MAX), scale = mmax_v_set(c->input_scale);
+    const mmax_vec first = MMAX_(score)(fill, c, function, careful), first_s = mmax_v_mul(fill, scale);
+    mmax_vec min_main[MMAX_REGS], max_main[MMAX_REGS], s_min_main[MMAX_REGS], s_max_main[MMAX_REGS];
+    mmax_vec min_tail[1], max_tail[1], s_min_tail[1], s_max_tail[1];
+    mmax_mask beyond = mmax_m_none();
+    MMAX_(extremes) s_extremes;
     MMAX_EACH(k)
     {
-        max_tail[0] = mmax_v_max(max_main[k], max_tail[0]);
-        min_tail[0] = mmax_v_min(min_main[k], min_tail[0]);
+        min_main[k] = max_main[k] = first;
+        s_min_main[k] = s_max_main[k] = first_s;
     }
-    e.max = mmax_v_hmax(max_tail[0]);
-    e.min = mmax_v_hmin(min_tail[0]);
-    e.careful = mmax_m_bits(overflow) != 0;
-    e.sum = MMAX_(sum_total)(sum);
-    return e;
+    min_tail[0] = max_tail[0] = first;
+    s_min_tail[0] = s_max_tail[0] = first_s;
+    #define MMAX_STEP(at, left, k, part)                                                           \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill), s = mmax_v_mul(logit, scale); \
+        const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
+        max_##part[k] = mmax_v_max(score, max_##part[k]);                                          \
+        min_##part[k] = mmax_v_min(score, min_##part[k]);                                          \
+        if (careful) {                                                                             \
+            beyond = mmax_m_or(beyond, mmax_v_nle(score, largest));                                \
+        } else {                                                                                   \
+            s_max_##part[k] = mmax_v_max(s, s_max_##part[k]);                                      \
+            s_min_##part[k] = mmax_v_min(s, s_min_##part[k]);                                      \
+        }                                                                                          \
+        if (store) {                                                                               \
+            MMAX_(store_upto)(y + at, left, score);                                                \
+        }
+    MMAX_SWEEP(n, MMAX_STEP);
+    #undef MMAX_STEP
+    *e = MMAX_(extremes_of)(min_main, max_main, min_tail[0], max_tail[0]);
+    if (careful) {
+        return mmax_m_bits(beyond) == 0;
+    }
+    s_extremes = MMAX_(extremes_of)(s_min_main, s_max_main, s_min_tail[0], s_max_tail[0]);
+    return s_extremes.max <= c->safe && s_extremes.min >= -c->safe;
 }
 
 /* ---- rows without a normal result ---- */
@@ -1786,9 +2350,7 @@ MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, in
     }
 }
 
-
 /* ---- softmax, multimax, evsoftmax ---- */
-
 
 typedef struct MMAX_(exp_sums) {
     double rest; /* of all exponentials, or of those below the maximum */
@@ -1811,46 +2373,46 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, mmax_vec score, const MMAX_(ori
 
 /* Second pass: exponentials relative to the origin, into y where `store` says so; with `rest` the entries at the
  * maximum are counted and left out of the sum, so that log(sum) does not lose what is small beside them. */
-MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                           const MMAX_(call) * c, int function, int careful, int kind, int store,
-                                           int rest)
+MMAX_INLINE MMAX_(exp_sums)
+    MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c,
+                   int function, int careful, int kind, int store, int rest)
 {
     const mmax_vec max = mmax_v_set(o->max), one = mmax_v_set((mmax_real)1);
     MMAX_(sum) sums[2];
     MMAX_(exp_sums) result;
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_TERM(e, at, left, k, part)                                                                            \
-        mmax_vec e;                                                                                                    \
-        {                                                                                                              \
-            const mmax_vec logit = MMAX_(load_upto)(x + (at), left, mmax_v_zero());                                    \
-            const mmax_vec score = MMAX_(score)(logit, c, function, careful);                                          \
-            e = MMAX_(exp_part)(logit, score, o, c, function, kind);                                                   \
-            if (store) {                                                                                               \
-                MMAX_(store_upto)(y + (at), left, e);                                                                  \
-            }                                                                                                          \
-            if (rest) {                                                                                                \
-                const mmax_vec tie = MMAX_(first_upto)(mmax_v_keep(mmax_v_le(max, score), one), left);                 \
-                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], tie);                                              \
-                e = mmax_v_keep(mmax_v_nle(max, score), e);                                                            \
-            }                                                                                                          \
-            e = MMAX_(first_upto)(e, left);                                                                            \
+    #define MMAX_TERM(e, at, left, k, part)                                                            \
+        mmax_vec e;                                                                                    \
+        {                                                                                              \
+            const mmax_vec logit = MMAX_(load_upto)(x + (at), left, mmax_v_zero());                    \
+            const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
+            e = MMAX_(exp_part)(logit, score, o, c, function, kind);                                   \
+            if (store) {                                                                               \
+                MMAX_(store_upto)(y + (at), left, e);                                                  \
+            }                                                                                          \
+            if (rest) {                                                                                \
+                const mmax_vec tie = MMAX_(first_upto)(mmax_v_keep(mmax_v_le(max, score), one), left); \
+                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], tie);                              \
+                e = mmax_v_keep(mmax_v_nle(max, score), e);                                            \
+            }                                                                                          \
+            e = MMAX_(first_upto)(e, left);                                                            \
         }
     /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
-#    define MMAX_STEP_PAIR(at, left, k, part)                                                                          \
-        MMAX_TERM(e0_, at, left, k, part)                                                                              \
-        MMAX_TERM(e1_, at + MMAX_LANES, left, k, part)                                                                 \
+    #define MMAX_STEP_PAIR(at, left, k, part)          \
+        MMAX_TERM(e0_, at, left, k, part)              \
+        MMAX_TERM(e1_, at + MMAX_LANES, left, k, part) \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        MMAX_TERM(e0_, at, left, k, part)                                                                              \
+    #define MMAX_STEP(at, left, k, part)  \
+        MMAX_TERM(e0_, at, left, k, part) \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_);
     if (rest) {
-        MMAX_SWEEP_LANES(n, sums, 2, MMAX_PAIR, MMAX_STEP_PAIR, MMAX_STEP);
+        MMAX_SWEEP_LANES(n, sums, 2, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
     } else {
-        MMAX_SWEEP_LANES(n, sums, 1, MMAX_PAIR, MMAX_STEP_PAIR, MMAX_STEP);
+        MMAX_SWEEP_LANES(n, sums, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
     }
-#    undef MMAX_STEP
-#    undef MMAX_STEP_PAIR
-#    undef MMAX_TERM
+    #undef MMAX_STEP
+    #undef MMAX_STEP_PAIR
+    #undef MMAX_TERM
     result.rest = MMAX_(sum_total)(&sums[0]);
     result.ties = rest ? MMAX_(sum_total)(&sums[1]) : 0;
     return result;
@@ -1861,33 +2423,57 @@ MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_row)(mmax_real *y, const mmax_real *x, siz
 MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                                const MMAX_(call) * c, int function, int careful, int store, int rest)
 {
-#    if MMAX_FMA && MMAX_WIDTH > 1
+    #if MMAX_FMA && MMAX_WIDTH > 1
     if (o->kind == MMAX_ROW_PLAIN && !careful) {
         return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_PLAIN, store, rest);
     }
     if (o->kind == MMAX_ROW_CLAMP && !careful && !rest) {
         return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_CLAMP, store, rest);
     }
-#    else
+    #else
     (void)careful;
-#    endif
+    #endif
     return MMAX_(exp_row)(y, x, n, o, c, function, 1, MMAX_ROW_GENERAL, store, rest);
 }
 
-/* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. */
+    #if MMAX_PASS_DOUBLE
+/* 1 - a b for a b near 1 */
+MMAX_INLINE double MMAX_(product_rest)(double a, double b)
+{
+        #if MMAX_FMA
+    return mmax_s_dfma(-a, b, 1.0);
+        #else
+    const double a_top = mmax_f64_top(a), a_rest = a - a_top, b_top = mmax_f64_top(b), b_rest = b - b_top;
+    return ((1.0 - a_top * b_top) - (a_top * b_rest + a_rest * b_top)) - a_rest * b_rest;
+        #endif
+}
+    #endif
+
+/* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. In f64
+ * 1/sum has a second part, left out where its product would be that small: its rounding would take a weight beyond
+ * 4 ULP. In f32 the rounding of the sum itself is missing, and makes room for it. */
 MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
 {
-    const mmax_vec factor = mmax_v_set((mmax_real)(1.0 / sum));
+    const double inverse = 1.0 / sum;
+    const mmax_vec factor = mmax_v_set((mmax_real)inverse);
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        mmax_real *const y_ = y + at;                                                                                  \
-                        mmax_vec e_ = MMAX_(load_upto)(y_, left, mmax_v_zero());                                       \
-                        if (clamped) {                                                                                 \
-                            e_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(e_)), e_);                                 \
-                        }                                                                                              \
-                        MMAX_(store_upto)(y_, left, mmax_v_mul(e_, factor));
+    #if MMAX_PASS_DOUBLE
+    const mmax_vec rest = mmax_v_set(MMAX_(product_rest)(inverse, sum) * inverse);
+    const mmax_vec small = mmax_v_set(MMAX_REAL_MIN * sum * MMAX_TWO_TO_64);
+        #define MMAX_SCALED(e) \
+            mmax_v_fma(e, factor, mmax_v_mul(clamped ? mmax_v_keep(mmax_v_le(small, mmax_v_abs(e)), e) : e, rest))
+    #else
+        #define MMAX_SCALED(e) mmax_v_mul(e, factor)
+    #endif
+    #define MMAX_STEP(at, left, k, part)                               \
+        mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero());   \
+        if (clamped) {                                                 \
+            e_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(e_)), e_); \
+        }                                                              \
+        MMAX_(store_upto)(y + at, left, MMAX_SCALED(e_));
     MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
+    #undef MMAX_SCALED
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
@@ -1903,30 +2489,19 @@ MMAX_STATIC double MMAX_(careful_mean)(const mmax_real *x, size_t n)
     return sum / count * (1 / MMAX_TINY);
 }
 
-
 /* First pass: decides what the row is. EMPTY rows have no weight anywhere, NAN rows a NaN or a score of +inf. */
-MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, int *careful, const mmax_real *x, size_t n, const MMAX_(call) * c,
-                                 int function)
+MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
 {
     MMAX_(extremes) e;
-    *careful = 0;
+    double top;
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    e = MMAX_(row_extremes)(x, n, c, function, 0);
-    if (function == MMAX_MULTIMAX2 && MMAX_UNLIKELY(e.careful)) {
-        *careful = 1;
-        e = MMAX_(row_extremes)(x, n, c, function, 1);
-    }
-    if (MMAX_UNLIKELY(!mmax_is_finite(e.max))) {
-        return mmax_is_masked(e.max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
-    }
-    if (function == MMAX_SOFTMAX || function == MMAX_EVSOFTMAX) {
+    e = MMAX_(row_extremes)(x, n, function == MMAX_EVSOFTMAX);
+    top = (double)e.max * c->scale;
+    if (MMAX_UNLIKELY(!mmax_is_finite(e.max) || !(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
         /* A score beyond the range of the type counts as infinite. */
-        const double top = (double)e.max * c->scale;
-        if (MMAX_UNLIKELY(!(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
-            return top < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
-        }
+        return e.max < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
     }
     *o = MMAX_(origin_of)(e.min, e.max, n, c);
     if (function == MMAX_EVSOFTMAX) {
@@ -1943,52 +2518,107 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, int *careful, const mmax_rea
     return MMAX_IS_NORMAL;
 }
 
-/* One copy of the first and the second pass for each function, shared by its forward, logarithm and loss. */
-#    define MMAX_INSTANCE(name, function)                                                                              \
-        MMAX_NOINLINE int MMAX_(begin_##name)(MMAX_(origin) * o, int *careful, const mmax_real *x, size_t n,           \
-                                              const MMAX_(call) * c)                                                   \
-        {                                                                                                              \
-            return MMAX_(begin_row)(o, careful, x, n, c, function);                                                    \
-        }                                                                                                              \
-        MMAX_NOINLINE double MMAX_(exp_##name)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,    \
-                                               const MMAX_(call) * c, int careful)                                     \
-        {                                                                                                              \
-            return MMAX_(exp_any_row)(y, x, n, o, c, function, careful, 1, 0).rest;                                    \
-        }                                                                                                              \
-        MMAX_NOINLINE MMAX_(exp_sums)                                                                                  \
-            MMAX_(exp_rest_##name)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,                \
-                                   const MMAX_(call) * c, int careful)                                                 \
-        {                                                                                                              \
-            return MMAX_(exp_any_row)(y, x, n, o, c, function, careful, y != NULL, 1);                                 \
+/* The same for MultiMax, with sigma of the row written to y, unless y is NULL. y may be x: then it is written only
+ * after the decision. */
+MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
+                                   const MMAX_(call) * c, int function)
+{
+    const int store = y != NULL && y != x;
+    MMAX_(extremes) e;
+    *careful = 0;
+    if (n == 0) {
+        return MMAX_IS_EMPTY;
+    }
+    if (!(store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1)
+                : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0))) {
+        *careful = 1;
+        if (!MMAX_(sigma_row)(&e, y, x, n, c, function, 1, 0)) {
+            return MMAX_IS_NAN;
         }
-MMAX_INSTANCE(softmax, MMAX_SOFTMAX)
-MMAX_INSTANCE(multimax1, MMAX_MULTIMAX1)
-MMAX_INSTANCE(multimax2, MMAX_MULTIMAX2)
-MMAX_INSTANCE(evsoftmax, MMAX_EVSOFTMAX)
-#    undef MMAX_INSTANCE
+        if (e.max == -MMAX_INFINITY) {
+            return MMAX_IS_EMPTY;
+        }
+    }
+    if (y && (*careful || !store)) {
+    #define MMAX_STEP(at, left, k, part)                                      \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
+        MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, 1));
+        MMAX_SWEEP(n, MMAX_STEP);
+    #undef MMAX_STEP
+    }
+    *o = MMAX_(origin_of)(e.min, e.max, n, c);
+    return MMAX_IS_NORMAL;
+}
 
-/* The instance of `function`, which the compiler knows. */
-#    define MMAX_CALL(function, pass, args)                                                                            \
-        ((function) == MMAX_SOFTMAX     ? MMAX_(pass##_softmax) args                                                   \
-         : (function) == MMAX_MULTIMAX1 ? MMAX_(pass##_multimax1) args                                                 \
-         : (function) == MMAX_MULTIMAX2 ? MMAX_(pass##_multimax2) args                                                 \
-                                        : MMAX_(pass##_evsoftmax) args)
+/* One copy of each pass, shared by a function's forward, logarithm and loss. */
+MMAX_STATIC int MMAX_(begin_softmax)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c)
+{
+    return MMAX_(begin_row)(o, x, n, c, MMAX_SOFTMAX);
+}
+MMAX_STATIC int MMAX_(begin_evsoftmax)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c)
+{
+    return MMAX_(begin_row)(o, x, n, c, MMAX_EVSOFTMAX);
+}
+MMAX_STATIC int MMAX_(begin_multimax1)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
+                                       const MMAX_(call) * c)
+{
+    return MMAX_(begin_sigma)(o, careful, y, x, n, c, MMAX_MULTIMAX1);
+}
+MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
+                                       const MMAX_(call) * c)
+{
+    return MMAX_(begin_sigma)(o, careful, y, x, n, c, MMAX_MULTIMAX2);
+}
+MMAX_STATIC double MMAX_(exp_softmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                      const MMAX_(call) * c)
+{
+    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 0, 1, 0).rest;
+}
+MMAX_STATIC double MMAX_(exp_evsoftmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                        const MMAX_(call) * c)
+{
+    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 0, 1, 0).rest;
+}
+    #define MMAX_EXP_REST(name, function)                                                                             \
+        MMAX_STATIC MMAX_(exp_sums) MMAX_(exp_rest_##name)(                                                           \
+            mmax_real * y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c, int careful) \
+        {                                                                                                             \
+            return MMAX_(exp_any_row)(y, x, n, o, c, function, careful, y != NULL, 1);                                \
+        }
+MMAX_EXP_REST(softmax, MMAX_SOFTMAX)
+MMAX_EXP_REST(multimax1, MMAX_MULTIMAX1)
+MMAX_EXP_REST(multimax2, MMAX_MULTIMAX2)
+MMAX_EXP_REST(evsoftmax, MMAX_EVSOFTMAX)
+    #undef MMAX_EXP_REST
+
+/* The first pass of `function`, which the compiler knows; MultiMax leaves sigma in y. */
+MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
+                             const MMAX_(call) * c, int function)
+{
+    *careful = 0;
+    switch (function) {
+    case MMAX_MULTIMAX1: return MMAX_(begin_multimax1)(o, careful, y, x, n, c);
+    case MMAX_MULTIMAX2: return MMAX_(begin_multimax2)(o, careful, y, x, n, c);
+    case MMAX_EVSOFTMAX: return MMAX_(begin_evsoftmax)(o, x, n, c);
+    default: return MMAX_(begin_softmax)(o, x, n, c);
+    }
+}
 
 /* y = weights of one row */
 MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
 {
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     MMAX_(origin) o;
     int careful;
-    const int row = MMAX_CALL(function, begin, (&o, &careful, x, n, c));
+    const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
     if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
-        return;
-    }
-    {
-        const double sum = MMAX_CALL(function, exp, (y, x, n, &o, c, careful));
+    } else {
+        const double sum = function == MMAX_EVSOFTMAX ? MMAX_(exp_evsoftmax)(y, x, n, &o, c)
+                                                      : MMAX_(exp_softmax)(y, sigma ? y : x, n, &o, c);
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
-            MMAX_(fill_nan)(y, y, n, o.kind == MMAX_ROW_GENERAL || careful);
-        } else if (o.kind == MMAX_ROW_PLAIN && !careful && function != MMAX_EVSOFTMAX) {
+            MMAX_(fill_nan)(y, y, n, o.kind == MMAX_ROW_GENERAL);
+        } else if (o.kind == MMAX_ROW_PLAIN && function != MMAX_EVSOFTMAX) {
             MMAX_(scale_row)(y, n, sum, 0);
         } else {
             MMAX_(scale_row)(y, n, sum, 1);
@@ -1996,22 +2626,20 @@ MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n
     }
 }
 
-/* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
-#    define MMAX_EACH_ROW(out, out_stride, past, row_code)                                                             \
-        for (size_t row = 0; row < s->rows; ++row) {                                                                   \
-            const size_t n = s->lengths ? s->lengths[row] : s->cols;                                                   \
-            row_code;                                                                                                  \
-            if (n < s->cols) {                                                                                         \
-                MMAX_(fill)((out) + row * (out_stride) + n, s->cols - n, past);                                        \
-            }                                                                                                          \
+    /* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
+    #define MMAX_EACH_ROW(out, out_stride, past, row_code)                      \
+        for (size_t row = 0; row < s->rows; ++row) {                            \
+            const size_t n = s->lengths ? s->lengths[row] : s->cols;            \
+            row_code;                                                           \
+            if (n < s->cols) {                                                  \
+                MMAX_(fill)((out) + row * (out_stride) + n, s->cols - n, past); \
+            }                                                                   \
         }
 
 MMAX_INLINE void MMAX_(normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
-                                  const mmax_shape *s)
-{
+                                  const mmax_shape *s){
     MMAX_EACH_ROW(y, s->y_stride, 0,
-                  MMAX_(normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))
-}
+                  MMAX_(normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))}
 
 MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
@@ -2081,16 +2709,15 @@ MMAX_INLINE void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, cons
     const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
     const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
     const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                          \
-        const mmax_vec score = MMAX_(score)(logit, c, function, 1);                                                    \
-        const mmax_vec below = mmax_v_max(lowest, mmax_v_sub(mmax_v_mul(score, before), max));                         \
-        mmax_vec log = mmax_v_fma(below, scale_low, mmax_v_set(-log_low));                                             \
-        log = mmax_v_sub(mmax_v_fma(below, scale_high, log), mmax_v_set(log_high));                                    \
-        log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log));                             \
-        MMAX_(store_upto)(y + at, left, mmax_v_select(mmax_v_nle(score, bound), log, masked));
+    #define MMAX_STEP(at, left, k, part)                                                       \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                  \
+        const mmax_vec below = mmax_v_max(lowest, mmax_v_sub(mmax_v_mul(logit, before), max)); \
+        mmax_vec log = mmax_v_fma(below, scale_low, mmax_v_set(-log_low));                     \
+        log = mmax_v_sub(mmax_v_fma(below, scale_high, log), mmax_v_set(log_high));            \
+        log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log));     \
+        MMAX_(store_upto)(y + at, left, mmax_v_select(mmax_v_nle(logit, bound), log, masked));
     MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
 }
 
 MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
@@ -2099,12 +2726,15 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
     MMAX_(origin) o;
     MMAX_(exp_sums) sums;
     int careful;
-    const int row = MMAX_CALL(function, begin, (&o, &careful, x, n, c));
+    const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
     if (row != MMAX_IS_NORMAL) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, -MMAX_INFINITY);
         return;
     }
-    sums = MMAX_CALL(function, exp_rest, (NULL, x, n, &o, c, careful));
+    if (function != MMAX_SOFTMAX) {
+        x = y; /* sigma */
+    }
+    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c, 0);
     if (!mmax_f64_is_finite(sums.rest)) {
         MMAX_(fill_special)(y, x, n, 1, -MMAX_INFINITY);
         return;
@@ -2113,12 +2743,10 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
 }
 
 MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
-                                      const mmax_shape *s)
-{
+                                      const mmax_shape *s){
     MMAX_EACH_ROW(y, s->y_stride, -MMAX_INFINITY,
-                  MMAX_(log_normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))
-}
-MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+                  MMAX_(log_normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))} MMAX_STATIC
+    void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     MMAX_(log_normalise)(y, x, &c, MMAX_SOFTMAX, s);
@@ -2156,8 +2784,8 @@ MMAX_INLINE void MMAX_(slopes_clear)(MMAX_(slopes) * t, const mmax_multimax_para
 
 /* Adds to lanes[0..3] (order 2: 0..7) what an entry with score s and gradient g with respect to sigma contributes;
  * returns its gx. */
-MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lanes)[MMAX_REGS], int k,
-                                        mmax_vec g, mmax_vec s, const MMAX_(call) * c, int order, int params)
+MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lanes)[MMAX_REGS], int k, mmax_vec g,
+                                        mmax_vec s, const MMAX_(call) * c, int order, int params)
 {
     const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]);
     const mmax_mask below = mmax_v_lt(s, b1), above = mmax_v_lt(d1, s);
@@ -2185,7 +2813,8 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lane
             lanes[7][k] = mmax_v_add(lanes[7][k], gv);
         }
     }
-    return mmax_v_mul(mmax_v_mul(g, mmax_v_set(t->scale)), slope);
+    /* + 0: a masked entry has no -0 */
+    return mmax_v_fma(mmax_v_mul(g, mmax_v_set(t->scale)), slope, mmax_v_zero());
 }
 
 /* gp += the row's sums times `factor` */
@@ -2225,25 +2854,26 @@ typedef struct MMAX_(spread) {
     double below_max, active, low;
 } MMAX_(spread);
 
-MMAX_INLINE MMAX_(spread) MMAX_(row_spread)(const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                            const MMAX_(call) * c, int function)
+MMAX_INLINE MMAX_(spread)
+    MMAX_(row_spread)(const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c, int function)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), tiny = mmax_v_set((mmax_real)(1.0 / 4096)), one = mmax_v_set((mmax_real)1);
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), tiny = mmax_v_set((mmax_real)(1.0 / 4096)),
+                   one = mmax_v_set((mmax_real)1);
     const mmax_vec max = mmax_v_set(o->max * (mmax_real)(1.0 / 4096));
     MMAX_(sum) sums[3];
     MMAX_(spread) spread;
     MMAX_(sums_clear)(sums, 3);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                                                 \
-        const mmax_mask active = mmax_v_nle(logit, masked);                                                            \
-        const mmax_mask low = mmax_m_and(active, mmax_v_lt(logit, mmax_v_set(o->mean)));                               \
-        const mmax_vec score = mmax_v_max(MMAX_(score)(logit, c, function, 1), mmax_v_set(-MMAX_REAL_MAX));            \
-        const mmax_vec below = mmax_v_sub(max, mmax_v_mul(score, tiny));                                               \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, below));                               \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));                                 \
+    #define MMAX_STEP(at, left, k, part)                                                                    \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                                      \
+        const mmax_mask active = mmax_v_nle(logit, masked);                                                 \
+        const mmax_mask low = mmax_m_and(active, mmax_v_lt(logit, mmax_v_set(o->mean)));                    \
+        const mmax_vec score = mmax_v_max(MMAX_(score)(logit, c, function, 1), mmax_v_set(-MMAX_REAL_MAX)); \
+        const mmax_vec below = mmax_v_sub(max, mmax_v_mul(score, tiny));                                    \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, below));                    \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));                      \
         lanes_##part[2][k] = mmax_v_add(lanes_##part[2][k], mmax_v_keep(low, one));
     MMAX_SWEEP_SUM(n, sums, 3, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     spread.below_max = MMAX_(sum_total)(&sums[0]);
     spread.active = MMAX_(sum_total)(&sums[1]);
     spread.low = MMAX_(sum_total)(&sums[2]);
@@ -2255,15 +2885,15 @@ MMAX_INLINE void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, doubl
 {
     const mmax_vec inverse = mmax_v_set((mmax_real)(factor / sum)), minus_q = mmax_v_set((mmax_real)(-q * factor));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        mmax_real *const gx_ = gx + at;                                                                                \
-                        const mmax_vec e_ = MMAX_(load_upto)(gx_, left, mmax_v_zero());                                \
-                        mmax_vec g_ = mmax_v_keep(mmax_v_le(smallest, e_), e_);                                        \
-                        g_ = mmax_v_fma(g_, inverse, minus_q);                                                         \
-                        g_ = general ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_;                             \
-                        MMAX_(store_upto)(gx_, left, g_);
+    #define MMAX_STEP(at, left, k, part)                                   \
+        mmax_real *const gx_ = gx + at;                                    \
+        const mmax_vec e_ = MMAX_(load_upto)(gx_, left, mmax_v_zero());    \
+        mmax_vec g_ = mmax_v_keep(mmax_v_le(smallest, e_), e_);            \
+        g_ = mmax_v_fma(g_, inverse, minus_q);                             \
+        g_ = general ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_; \
+        MMAX_(store_upto)(gx_, left, g_);
     MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
 }
 
 /* The same for MultiMax: the exponentials are computed again from x, sigma's slope and the parameter sums beside. */
@@ -2275,27 +2905,24 @@ MMAX_INLINE void MMAX_(loss_gradient_sigma)(mmax_real *gx, MMAX_(slopes) * t, co
     const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
-        const mmax_vec score_ = MMAX_(score)(x_, c, function, 1);                                                      \
-        const mmax_vec e_ = MMAX_(exp_part)(x_, score_, o, c, function, MMAX_ROW_GENERAL);                             \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                      \
-        mmax_vec g_ = mmax_v_fma(mmax_v_keep(mmax_v_le(smallest, e_), e_), inverse, minus_q);                          \
-        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_sub(mmax_v_zero(), largest), s_));                                 \
-        g_ = MMAX_(slopes_step)(t, lanes_##part, k, mmax_v_keep(active_, g_), s_, c, order, params);                                 \
-        if (gx) {                                                                                                      \
-            MMAX_(store_upto)(gx + at, left, g_);                                                                      \
+    #define MMAX_STEP(at, left, k, part)                                                             \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                  \
+        const mmax_vec score_ = MMAX_(score)(x_, c, function, 1);                                    \
+        const mmax_vec e_ = MMAX_(exp_part)(x_, score_, o, c, function, MMAX_ROW_GENERAL);           \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                            \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                    \
+        mmax_vec g_ = mmax_v_fma(mmax_v_keep(mmax_v_le(smallest, e_), e_), inverse, minus_q);        \
+        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_sub(mmax_v_zero(), largest), s_));               \
+        g_ = MMAX_(slopes_step)(t, lanes_##part, k, mmax_v_keep(active_, g_), s_, c, order, params); \
+        if (gx) {                                                                                    \
+            MMAX_(store_upto)(gx + at, left, g_);                                                    \
         }
     MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
 }
 
 /* (a - b) unit without overflow on the way, and at most the largest double */
-MMAX_INLINE double MMAX_(limited)(double a)
-{
-    return a > DBL_MAX ? DBL_MAX : a;
-}
+MMAX_INLINE double MMAX_(limited)(double a) { return a > DBL_MAX ? DBL_MAX : a; }
 MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
 {
     return MMAX_(limited)((a * 0.25 - b * 0.25) * unit * 4);
@@ -2313,7 +2940,7 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
     int careful, masked;
     mmax_real x_target, score;
     double q, sum, log_sum, value;
-    int row = MMAX_CALL(function, begin, (&o, &careful, x, n, c));
+    int row = MMAX_(begin)(&o, &careful, NULL, x, n, c, function);
     if (row == MMAX_IS_NORMAL) {
         x_target = x[t->index];
         masked = mmax_is_masked(x_target);
@@ -2322,7 +2949,15 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
             spread = MMAX_(row_spread)(x, n, &o, c, function);
         }
         /* In place the exponentials overwrite x; sigma needs x once more, so there nothing is stored. */
-        sums = MMAX_CALL(function, exp_rest, (sigma ? NULL : gx, x, n, &o, c, careful));
+        if (function == MMAX_MULTIMAX1) {
+            sums = MMAX_(exp_rest_multimax1)(NULL, x, n, &o, c, careful);
+        } else if (function == MMAX_MULTIMAX2) {
+            sums = MMAX_(exp_rest_multimax2)(NULL, x, n, &o, c, careful);
+        } else if (function == MMAX_EVSOFTMAX) {
+            sums = MMAX_(exp_rest_evsoftmax)(gx, x, n, &o, c, 0);
+        } else {
+            sums = MMAX_(exp_rest_softmax)(gx, x, n, &o, c, 0);
+        }
         if (!mmax_f64_is_finite(sums.rest)) {
             if (gx && !sigma) {
                 MMAX_(fill_nan)(gx, gx, n, o.kind == MMAX_ROW_GENERAL);
@@ -2339,7 +2974,8 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         }
     } else {
         if (loss) {
-            *loss = row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
+            *loss =
+                row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
         }
         if (gx) {
             MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
@@ -2409,30 +3045,29 @@ MMAX_INLINE void MMAX_(loss_ignored)(double *loss, mmax_real *gx, size_t n, size
     }
 }
 
-/* Runs `row_code` for each row that has a target t; the others get loss 0 and gradient 0. */
-#    define MMAX_EACH_TARGET(row_code)                                                                                 \
-        for (size_t row = 0; row < s->rows; ++row) {                                                                   \
-            const size_t n = s->lengths ? s->lengths[row] : s->cols;                                                   \
-            const MMAX_(target) t = {targets->index[row], targets->label_smoothing, targets->grad_scale};              \
-            mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;                                             \
-            if (t.index < 0) {                                                                                         \
-                MMAX_(loss_ignored)(loss, gx_row, n, row);                                                             \
-            } else {                                                                                                   \
-                row_code;                                                                                              \
-            }                                                                                                          \
-            if (gx) {                                                                                                  \
-                MMAX_(fill)(gx_row + n, s->cols - n, 0);                                                               \
-            }                                                                                                          \
+    /* Runs `row_code` for each row that has a target t; the others get loss 0 and gradient 0. */
+    #define MMAX_EACH_TARGET(row_code)                                                                    \
+        for (size_t row = 0; row < s->rows; ++row) {                                                      \
+            const size_t n = s->lengths ? s->lengths[row] : s->cols;                                      \
+            const MMAX_(target) t = {targets->index[row], targets->label_smoothing, targets->grad_scale}; \
+            mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;                                \
+            if (t.index < 0) {                                                                            \
+                MMAX_(loss_ignored)(loss, gx_row, n, row);                                                \
+            } else {                                                                                      \
+                row_code;                                                                                 \
+            }                                                                                             \
+            if (gx) {                                                                                     \
+                MMAX_(fill)(gx_row + n, s->cols - n, 0);                                                  \
+            }                                                                                             \
         }
 
 MMAX_INLINE void MMAX_(cross_entropy)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
-                                      const mmax_multimax_params *p, const MMAX_(call) * c,
-                                      const mmax_targets *targets, int function, const mmax_shape *s)
-{
-    MMAX_EACH_TARGET(MMAX_(loss_row)(loss ? loss + row : NULL, gx_row, gp, x + row * s->x_stride, n, &t, c, p, function))
-}
-MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
-                                     const mmax_shape *s)
+                                      const mmax_multimax_params *p, const MMAX_(call) * c, const mmax_targets *targets,
+                                      int function, const mmax_shape *s){
+    MMAX_EACH_TARGET(MMAX_(loss_row)(loss ? loss + row : NULL, gx_row, gp, x + row * s->x_stride, n, &t, c, p,
+                                     function))} MMAX_STATIC
+    void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
+                             const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_SOFTMAX, s);
@@ -2455,25 +3090,25 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
     MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_EVSOFTMAX, s);
 }
 
-/* ---- sparsemax, entmax15 ----
+    /* ---- sparsemax, entmax15 ----
  * Relative to the largest score, z = scale (x - max), only z > -1 (sparsemax) or z > -2 (entmax15) can be in the
  * support. These candidates are collected once, in index order, and tau is found on them; where they are too many for
  * the buffer, they are collected again in every step. In units where the weight is a power of v = u - tau (sparsemax:
  * u = z, entmax15: u = z/2), both have u <= 0, -1 <= tau < 0.
  */
-#    define MMAX_BUFFER (4 * MMAX_CHUNK)
+    #define MMAX_BUFFER (4 * MMAX_CHUNK)
 
 typedef struct MMAX_(candidates) {
-    mmax_real u[MMAX_BUFFER + MMAX_WIDTH];
+    mmax_real near_top[MMAX_BUFFER + MMAX_WIDTH]; /* their x */
     const mmax_real *x;
-    size_t n, next, count; /* entries of x, the next one to look at, the candidates held in u */
+    size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
     mmax_real unit_high, unit_low, bound, max;
-    int whole; /* u holds all of them */
+    double unit; /* u = unit (x - max) */
+    int whole;   /* all candidates are held */
 } MMAX_(candidates);
 
 /* u of a register of x, as every part of these functions computes it */
-MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, mmax_real max, mmax_real high, mmax_real low,
-                                       const MMAX_(call) * c)
+MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, mmax_real max, mmax_real high, mmax_real low, const MMAX_(call) * c)
 {
     mmax_vec d;
     if (c->general) {
@@ -2486,70 +3121,123 @@ MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, mmax_real max, mmax_real high
     return mmax_v_fma(d, mmax_v_set(high), mmax_v_mul(d, mmax_v_set(low)));
 }
 
-/* Appends candidates until all are found or the buffer is full; NaN counts as one. */
-MMAX_NOINLINE void MMAX_(collect)(MMAX_(candidates) * w, const MMAX_(call) * c)
+/* Writes the chosen lanes of x side by side to `to`, which has room for a register; returns how many they are. */
+MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
+{
+    #if defined(mmax_v_collect)
+    mmax_v_collect(to, x, chosen);
+    return mmax_m_count(chosen);
+    #else
+    mmax_real lanes[MMAX_WIDTH];
+    size_t count = 0;
+    mmax_v_store(lanes, x);
+    for (unsigned bits = mmax_m_bits(chosen); bits != 0; bits &= bits - 1) {
+        to[count++] = lanes[mmax_lowest_bit(bits)];
+    }
+    return count;
+    #endif
+}
+
+/* Appends candidates until the buffer is full or the row has no more; NaN counts as one. What a register brings
+ * beyond MMAX_BUFFER waits in the buffer's last places. */
+MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w, const MMAX_(call) * c)
 {
     const mmax_vec bound = mmax_v_set((mmax_real)-1), masked = mmax_v_set(-MMAX_INFINITY);
-    w->count = 0;
-    while (w->next < w->n && w->count < MMAX_BUFFER) {
-        const ptrdiff_t left = (ptrdiff_t)(w->n - w->next);
-        const mmax_vec x = MMAX_(load_upto)(w->x + w->next, left, masked);
-        const mmax_vec reach = mmax_v_set(w->bound);
-        unsigned bits = mmax_m_bits(mmax_v_nle(x, reach));
-        if (bits != 0) {
+    const mmax_vec reach = mmax_v_set(w->bound);
+    size_t next = w->next, count = w->count;
+    while (next < w->n && count < MMAX_BUFFER) {
+        const mmax_vec x = MMAX_(load_upto)(w->x + next, (ptrdiff_t)(w->n - next), masked);
+        const mmax_mask close = mmax_v_nle(x, reach);
+        if (mmax_m_bits(close) != 0) {
             const mmax_vec u = MMAX_(below_unit)(x, w->max, w->unit_high, w->unit_low, c);
-            mmax_real lanes[MMAX_WIDTH];
-            bits &= mmax_m_bits(mmax_v_nle(u, bound));
-            mmax_v_store(lanes, u);
-            for (int lane = 0; lane < MMAX_WIDTH && bits != 0; ++lane, bits >>= 1) {
-                if (w->count == MMAX_BUFFER) {
-                    w->next += (size_t)lane;
-                    return;
-                }
-                w->u[w->count] = lanes[lane];
-                w->count += bits & 1;
-            }
+            const mmax_mask chosen = mmax_m_and(close, mmax_v_nle(u, bound));
+            count += MMAX_(append)(w->near_top + count, x, chosen);
         }
-        w->next += MMAX_WIDTH;
+        next += MMAX_WIDTH;
     }
+    w->next = next;
+    w->count = count;
 }
 
 /* Sums over the candidates above t: how many, v = u - t, and v^2. */
 typedef struct MMAX_(above) {
     double count, first, second;
+    double excess; /* of the sum of the weights over 1 */
 } MMAX_(above);
+
+/* v of one candidate in double: rounded once, where fma is hardware. Halves, so that nothing overflows. */
+MMAX_INLINE double MMAX_(above_double)(mmax_real x, double t, const MMAX_(candidates) * w)
+{
+    return mmax_s_dfma((double)x * 0.5 - (double)w->max * 0.5, 2 * w->unit, -t);
+}
+
+    /* A handful of candidates is summed in plain C, the same on every instruction set. One entry at the maximum is left
+ * for last: with it v - 1 = -t - 1 is exact, so that a small excess is not lost beside 1. */
+    #define MMAX_FEW 16
+MMAX_INLINE MMAX_(above)
+    MMAX_(sums_of_few)(const mmax_real *x, size_t n, double t, const MMAX_(candidates) * w, int function)
+{
+    const double top = -t;
+    double first = 0, second = 0;
+    int tops = 0;
+    MMAX_(above) above;
+    above.count = 1;
+    for (size_t i = 0; i < n; ++i) {
+        const double v = MMAX_(above_double)(x[i], t, w);
+        const int skipped = x[i] == w->max && tops++ == 0;
+        if (!(v <= 0) && !skipped) {
+            above.count += 1;
+            first += v;
+            second = mmax_s_dfma(v, v, second);
+        }
+    }
+    above.first = first + top;
+    above.second = mmax_s_dfma(top, top, second);
+    /* sparsemax: sum of v - 1; entmax15: sum of v^2 - 1 */
+    above.excess = function == MMAX_SPARSEMAX ? (top - 1) + first : mmax_s_dfma(top - 1, top + 1, second);
+    return above;
+}
 
 MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, const MMAX_(call) * c, int function)
 {
     const mmax_vec tau = mmax_v_set(t), one = mmax_v_set((mmax_real)1), zero = mmax_v_zero();
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
     MMAX_(sum) sums[3];
     MMAX_(above) above;
+    if (w->whole && w->count <= MMAX_FEW) {
+        return MMAX_(sums_of_few)(w->near_top, w->count, t, w, function);
+    }
     MMAX_(sums_clear)(sums, 3);
     if (!w->whole) {
-        w->next = 0;
+        w->next = w->count = 0;
         MMAX_(collect)(w, c);
     }
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec u_ = MMAX_(load_upto)(w->u + at, left, tau);                                                    \
-        const mmax_vec v_ = mmax_v_sub(u_, tau);                                                                       \
-        const mmax_mask above_ = mmax_v_nle(v_, zero);                                                                 \
-        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                                                \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one));                                 \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                                                    \
-        if (function == MMAX_ENTMAX15) {                                                                               \
-            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);                                         \
+    #define MMAX_STEP(at, left, k, part)                                                 \
+        const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);            \
+        const mmax_vec u_ = MMAX_(below_unit)(x_, w->max, w->unit_high, w->unit_low, c); \
+        const mmax_vec v_ = mmax_v_sub(u_, tau);                                         \
+        const mmax_mask above_ = mmax_v_nle(v_, zero);                                   \
+        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                  \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one));   \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                      \
+        if (function == MMAX_ENTMAX15) {                                                 \
+            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);           \
         }
     for (;;) {
-        MMAX_SWEEP_SUM(w->count, sums, function == MMAX_ENTMAX15 ? 3 : 2, MMAX_STEP);
-        if (w->whole || w->next >= w->n) {
+        const size_t count = w->count < MMAX_BUFFER ? w->count : MMAX_BUFFER;
+        MMAX_SWEEP_SUM(count, sums, function == MMAX_ENTMAX15 ? 3 : 2, MMAX_STEP);
+        if (w->whole || (w->next >= w->n && w->count <= MMAX_BUFFER)) {
             break;
         }
+        w->count -= count;
+        memcpy(w->near_top, w->near_top + count, w->count * sizeof(mmax_real));
         MMAX_(collect)(w, c);
     }
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     above.count = MMAX_(sum_total)(&sums[0]);
     above.first = MMAX_(sum_total)(&sums[1]);
     above.second = function == MMAX_ENTMAX15 ? MMAX_(sum_total)(&sums[2]) : 0;
+    above.excess = (function == MMAX_ENTMAX15 ? above.second : above.first) - 1;
     return above;
 }
 
@@ -2559,61 +3247,71 @@ typedef struct MMAX_(tau) {
     int passes;
 } MMAX_(tau);
 
-#    if MMAX_PASS_DOUBLE
-#        define MMAX_TAU_EXACT 1e-8   /* entmax15: relative step after which the closed form is exact */
-#        define MMAX_TAU_PASSES 74
-#    else
-#        define MMAX_TAU_EXACT 1e-4
-#        define MMAX_TAU_PASSES 34
-#    endif
+    #if MMAX_PASS_DOUBLE
+        #define MMAX_TAU_EXACT  1e-8 /* entmax15: relative step after which the closed form is exact */
+        #define MMAX_TAU_PASSES 74
+    #else
+        #define MMAX_TAU_EXACT  1e-4
+        #define MMAX_TAU_PASSES 34
+    #endif
 
-/* Newton from below on a convex decreasing function never passes the root; where it is slow, bisection takes turns.
- * Returns 0 where the row holds NaN. */
+/* How far tau lies above t, if the entries above t are the support. `exact` is set where that is known to hold, or
+ * where what is left out is below the rounding. */
+MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last_count, int *exact, int function)
+{
+    if (function == MMAX_SPARSEMAX) {
+        *exact = a->count == last_count;
+        return a->excess / a->count;
+    } else {
+        /* Newton on | u - t | - 1, which is convex as well and nearer to a straight line than the sum of squares. */
+        const double norm = sqrt(a->second);
+        const double newton = norm * a->excess / ((norm + 1) * a->first);
+        const double root = mmax_s_dfma(a->first, a->first, -(a->count * a->excess));
+        *exact = newton < MMAX_TAU_EXACT * -t && newton > MMAX_TAU_EXACT * t && root > 0;
+        return *exact ? a->excess / (a->first + sqrt(root)) : newton;
+    }
+}
+
+/* The step from a point below the root of a convex decreasing function never passes it; where that is slow, or the
+ * point was above, bisection takes turns. Returns 0 where the row holds NaN. */
 MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const MMAX_(call) * c, int function)
 {
-    mmax_real t = -1, upper = 0;
-    double step = 0, last_count = -1;
+    mmax_real t = -1, lower = -1, upper = 0;
+    double step = 0, lower_step = 0, last_count = -1;
     for (tau->passes = 1;; ++tau->passes) {
         const MMAX_(above) a = MMAX_(sums_above)(w, t, c, function);
-        double excess;
         mmax_real next;
         int exact;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(a.first))) {
             return 0;
         }
-        if (function == MMAX_SPARSEMAX) {
-            /* sum (u - t) - 1 */
-            excess = a.first - 1;
-            step = excess / a.count;
-            exact = a.count == last_count;
-        } else {
-            /* | u - t | - 1 is convex too, and nearer to a straight line than the sum of squares */
-            const double norm = sqrt(a.second);
-            const double spread = mmax_s_dfma(a.first, a.first, -(a.count * (a.second - 1)));
-            excess = a.second - 1;
-            step = norm * (norm - 1) / a.first;
-            exact = step < 0 ? step > -MMAX_TAU_EXACT * -(double)t : step < MMAX_TAU_EXACT * -(double)t;
-            if (exact && spread > 0) {
-                step = excess / (a.first + sqrt(spread));
-            }
-        }
+        step = MMAX_(tau_step)(&a, t, last_count, &exact, function);
         last_count = a.count;
-        if (exact || tau->passes >= MMAX_TAU_PASSES) {
+        if (exact) {
             break;
         }
-        if (excess < 0) {
+        if (a.excess < 0) {
             upper = t;
+        } else {
+            lower = t;
+            lower_step = step;
         }
         next = (mmax_real)((double)t + step);
-        if (next == t) {
-            break;
+        if (step > 0 && (double)next - (double)t > step) {
+            next = mmax_toward_minus_one(next); /* the rounding must not pass the root */
         }
-        if (tau->passes >= 8 && tau->passes % 2 == 0) {
-            const mmax_real middle = next + (upper - next) / 2;
-            if (middle > next && middle < upper) {
+        if (next <= lower || (tau->passes >= 8 && tau->passes % 2 == 0)) {
+            const mmax_real from = next > lower ? next : lower, middle = from + (upper - from) / 2;
+            if (!(middle > from && middle < upper) || a.excess == 0) {
+                next = lower;
+            } else {
                 next = middle;
-                last_count = -1;
             }
+        }
+        if (next <= lower || tau->passes >= MMAX_TAU_PASSES) {
+            t = lower;
+            step = lower_step;
+            break;
         }
         t = next;
     }
@@ -2660,7 +3358,7 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    e = MMAX_(row_extremes)(x, n, c, MMAX_SOFTMAX, 0);
+    e = MMAX_(row_extremes)(x, n, 0);
     if (MMAX_UNLIKELY(!mmax_is_finite(e.max))) {
         return mmax_is_masked(e.max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
     }
@@ -2670,8 +3368,9 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
     }
     w->x = x;
     w->n = n;
-    w->next = 0;
+    w->next = w->count = 0;
     w->max = e.max;
+    w->unit = c->scale * (double)unit;
     w->unit_high = c->scale_high * unit;
     w->unit_low = c->scale_low * unit;
     {
@@ -2685,21 +3384,21 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
         }
     }
     MMAX_(collect)(w, c);
-    w->whole = w->next >= n;
+    w->whole = w->next >= n && w->count <= MMAX_BUFFER;
     return MMAX_(find_tau)(tau, w, c, function) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
 }
 
-MMAX_NOINLINE int MMAX_(begin_sparsemax)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
-                                         const MMAX_(call) * c)
+MMAX_STATIC int MMAX_(begin_sparsemax)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
+                                       const MMAX_(call) * c)
 {
     return MMAX_(begin_threshold)(w, tau, x, n, c, MMAX_SPARSEMAX);
 }
-MMAX_NOINLINE int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
-                                        const MMAX_(call) * c)
+MMAX_STATIC int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
+                                      const MMAX_(call) * c)
 {
     return MMAX_(begin_threshold)(w, tau, x, n, c, MMAX_ENTMAX15);
 }
-#    define MMAX_BEGIN_THRESHOLD(function, args)                                                                       \
+    #define MMAX_BEGIN_THRESHOLD(function, args) \
         ((function) == MMAX_SPARSEMAX ? MMAX_(begin_sparsemax) args : MMAX_(begin_entmax15) args)
 
 MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
@@ -2711,12 +3410,12 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
         return;
     }
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                             \
-        const mmax_vec v_ = MMAX_(above_tau)(x_, &tau, &w, c);                                                         \
+    #define MMAX_STEP(at, left, k, part)                                   \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
+        const mmax_vec v_ = MMAX_(above_tau)(x_, &tau, &w, c);             \
         MMAX_(store_upto)(y + at, left, MMAX_(threshold_weight)(v_, function));
     MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
 }
 
 MMAX_STATIC void MMAX_(sparsemax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
@@ -2745,29 +3444,61 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     MMAX_(sum) sums[2];
     double below;
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                                          \
-        const mmax_mask active = mmax_v_nle(logit, masked);                                                            \
-        const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, w, c));                                    \
-        const mmax_vec p = MMAX_(threshold_weight)(v, function);                                                       \
-        const mmax_vec g = mmax_v_keep(active, mmax_v_sub(p, q_all));                                                  \
-        mmax_vec term;                                                                                                 \
-        if (function == MMAX_SPARSEMAX) {                                                                              \
-            term = mmax_v_mul(mmax_v_mul(g, mmax_v_set((mmax_real)0.5)), g);                                           \
-        } else {                                                                                                       \
-            const mmax_vec r = mmax_v_max(v, zero), difference = mmax_v_sub(root, r);                                  \
-            term = mmax_v_mul(mmax_v_mul(difference, difference), mmax_v_add(mmax_v_add(root, root), r));              \
-            term = mmax_v_keep(active, mmax_v_mul(term, mmax_v_set((mmax_real)(2.0 / 3))));                            \
-        }                                                                                                              \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], term);                                                     \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_max(mmax_v_sub(zero, v), zero));                    \
-        if (gx) {                                                                                                      \
-            MMAX_(store_upto)(gx + from + at, left, mmax_v_mul(g, mmax_v_set((mmax_real)factor)));                     \
+    #define MMAX_STEP(at, left, k, part)                                                                          \
+        const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                                     \
+        const mmax_mask active = mmax_v_nle(logit, masked);                                                       \
+        const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, w, c));                               \
+        const mmax_vec p = MMAX_(threshold_weight)(v, function);                                                  \
+        const mmax_vec g = mmax_v_keep(active, mmax_v_sub(p, q_all));                                             \
+        mmax_vec term;                                                                                            \
+        if (function == MMAX_SPARSEMAX) {                                                                         \
+            term = mmax_v_mul(mmax_v_mul(g, mmax_v_set((mmax_real)0.5)), g);                                      \
+        } else {                                                                                                  \
+            const mmax_vec r = mmax_v_max(v, zero), difference = mmax_v_sub(root, r);                             \
+            term = mmax_v_mul(mmax_v_mul(difference, difference), mmax_v_add(mmax_v_add(root, root), r));         \
+            term = mmax_v_keep(active, mmax_v_mul(term, mmax_v_set((mmax_real)(2.0 / 3))));                       \
+        }                                                                                                         \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], term);                                                \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_max(mmax_v_sub(zero, v), zero));               \
+        if (gx) {                                                                                                 \
+            const mmax_vec gradient = mmax_v_add(mmax_v_mul(g, mmax_v_set((mmax_real)factor)), zero); /* no -0 */ \
+            MMAX_(store_upto)(gx + from + at, left, gradient);                                                    \
         }
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     below = q > 0 ? MMAX_(limited)(MMAX_(sum_total)(&sums[1])) : 0;
     return mmax_s_dfma(function == MMAX_SPARSEMAX ? q : 2 * q, below, MMAX_(sum_total)(&sums[0]));
+}
+
+/* The loss without label smoothing from the entries x, all candidates among them, in double: a target with nearly all
+ * mass has a small loss, which the type's rounding of its weight would drown. */
+MMAX_STATIC double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_target, double t,
+                                     const MMAX_(candidates) * w, int function)
+{
+    double step = 0, last_count = -1, others = 0, loss = 0, r;
+    int exact = 0, targets = 0;
+    for (int pass = 0; !exact && pass < MMAX_TAU_PASSES; ++pass) {
+        const MMAX_(above) a = MMAX_(sums_of_few)(x, n, t + step, w, function);
+        t += step;
+        step = MMAX_(tau_step)(&a, t, last_count, &exact, function);
+        last_count = a.count;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        const int is_target = x[i] == x_target && targets++ == 0;
+        r = MMAX_(above_double)(x[i], t, w) - step;
+        if (r > 0 && !is_target) {
+            const double p = function == MMAX_SPARSEMAX ? r : r * r;
+            others += p;
+            loss += function == MMAX_SPARSEMAX ? 0.5 * p * p : (2.0 / 3) * p * r;
+        }
+    }
+    r = MMAX_(above_double)(x_target, t, w) - step;
+    if (function == MMAX_SPARSEMAX) {
+        /* 1 - p of the target is what the others have */
+        return loss + (r > 0 ? 0.5 * others * others : 0.5 - r);
+    }
+    others /= 1 + r;
+    return loss + (r > 0 ? (2.0 / 3) * others * others * (2 + r) : 4.0 / 3 - 2 * r);
 }
 
 MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mmax_real *x, size_t n,
@@ -2782,7 +3513,8 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
     const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
     if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         if (loss) {
-            *loss = row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
+            *loss =
+                row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
         }
         if (gx) {
             MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
@@ -2818,6 +3550,11 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
         }
     }
     if (loss) {
+        if (value < 0.1 && t->smoothing == 0) {
+            const double start = (double)tau.high + (double)tau.low;
+            value = w.whole ? MMAX_(small_loss)(w.near_top, w.count, x_target, start, &w, function)
+                            : MMAX_(small_loss)(x, n, x_target, start, &w, function);
+        }
         *loss = mmax_is_masked(x_target) ? value : MMAX_(limited)(value);
     }
 }
@@ -2826,36 +3563,40 @@ MMAX_STATIC void MMAX_(sparsemax_loss)(double *loss, mmax_real *gx, const mmax_r
                                        const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_TARGET(MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c,
-                                               MMAX_SPARSEMAX))
+    MMAX_EACH_TARGET(
+        MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c, MMAX_SPARSEMAX))
 }
 MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                       const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_TARGET(MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c,
-                                               MMAX_ENTMAX15))
+    MMAX_EACH_TARGET(
+        MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c, MMAX_ENTMAX15))
 }
 
-/* ---- tanhmax ----
+    /* ---- tanhmax ----
  * 2 sinh(s) / sum 2 cosh(s_k), both relative to exp(m), m the largest |s|. For |s| < 1, where exp(s) - exp(-s)
  * cancels, sinh(s) = s P(s^2).
  */
-#    if MMAX_PASS_DOUBLE
-#        define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
-/* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
-#        define MMAX_SINH_POLYNOMIAL(q)                                                                                \
-            MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.632432988698456686e-10), q,                        \
-                                                      2.504853043967349531e-8), q, 2.755734291898456868e-6), q,        \
-                                        1.984126976200786992e-4), q, 8.333333333455218358e-3), q,                      \
-                          0.16666666666666041241), q, 1.0)
-#    else
-#        define MMAX_UNIT_RANGE 110.0
-/* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
-#        define MMAX_SINH_POLYNOMIAL(q)                                                                                \
-            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(2.03728312044404447e-4f), q, 8.33027437329292297e-3f), q,                  \
-                          0.166667163372039795f), q, 1.0f)
-#    endif
+    #if MMAX_PASS_DOUBLE
+        #define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
+        /* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
+        #define MMAX_SINH_POLYNOMIAL(q)                                                                               \
+            MMAX_H(                                                                                                   \
+                MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.632432988698456686e-10), q, 2.504853043967349531e-8), \
+                                            q, 2.755734291898456868e-6),                                              \
+                                     q, 1.984126976200786992e-4),                                                     \
+                              q, 8.333333333455218358e-3),                                                            \
+                       q, 0.16666666666666041241),                                                                    \
+                q, 1.0)
+    #else
+        #define MMAX_UNIT_RANGE 110.0
+        /* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
+        #define MMAX_SINH_POLYNOMIAL(q)                                                               \
+            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(2.03728312044404447e-4f), q, 8.33027437329292297e-3f), q, \
+                          0.166667163372039795f),                                                     \
+                   q, 1.0f)
+    #endif
 
 /* The origin for m = max |x| of the active entries. */
 MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const mmax_real *x, size_t n,
@@ -2869,13 +3610,13 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     double top;
     MMAX_EACH(k) { max_main[k] = lowest; }
     max_tail[0] = lowest;
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                                                 \
-        const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest);                     \
-        bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                                               \
+    #define MMAX_STEP(at, left, k, part)                                                           \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                             \
+        const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest); \
+        bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                           \
         max_##part[k] = mmax_v_max(size, max_##part[k]);
     MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     if (mmax_m_bits(bad) != 0) {
         return MMAX_IS_NAN;
     }
@@ -2895,8 +3636,8 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
 }
 
 /* 2 sinh and 2 cosh of a register, relative to the origin. */
-MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o,
-                                  mmax_real unit, const MMAX_(call) * c)
+MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
+                                  const MMAX_(call) * c)
 {
     const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
     const mmax_vec up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
@@ -2921,15 +3662,15 @@ MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, 
         return;
     }
     MMAX_(sums_clear)(sum, 1);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
-        mmax_vec sinh_, cosh_;                                                                                         \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);                                       \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));                                    \
+    #define MMAX_STEP(at, left, k, part)                                                  \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                       \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                 \
+        mmax_vec sinh_, cosh_;                                                            \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);          \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_)); \
         MMAX_(store_upto)(y + at, left, mmax_v_keep(active_, sinh_));
     MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     MMAX_(scale_row)(y, n, MMAX_(sum_total)(sum), 1);
 }
 
@@ -2940,8 +3681,8 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 
 /* gx_j = scale (gy_j 2 cosh(s_j) / C - y_j sum gy y): 2 cosh(s)/C is computed again from x. */
-MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y,
-                                             const mmax_real *x, size_t n, const MMAX_(call) * c)
+MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
+                                             size_t n, const MMAX_(call) * c)
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
     MMAX_(origin) o;
@@ -2955,18 +3696,18 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         return;
     }
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
-        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));                             \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest));                           \
-        mmax_vec sinh_, cosh_;                                                                                         \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);                                       \
-        bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest)));                            \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));                                    \
+    #define MMAX_STEP(at, left, k, part)                                                     \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                    \
+        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
+        mmax_vec sinh_, cosh_;                                                               \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);             \
+        bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest)));  \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));    \
         lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
     MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     sum_total = MMAX_(sum_total)(&sums[0]);
     dot_total = MMAX_(sum_total)(&sums[1]);
     if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total)) {
@@ -2977,18 +3718,18 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         const mmax_vec scale = mmax_v_set((mmax_real)c->scale), inverse = mmax_v_set((mmax_real)(1 / sum_total));
         const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum_total * MMAX_ABOVE_ONE));
         const mmax_vec minus_dot = mmax_v_set((mmax_real)-dot_total);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
-        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));                             \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest));                           \
-        mmax_vec sinh_, cosh_;                                                                                         \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);                                       \
-        cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse);                                   \
-        cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                                                     \
+    #define MMAX_STEP(at, left, k, part)                                                     \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                    \
+        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
+        mmax_vec sinh_, cosh_;                                                               \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);             \
+        cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse);         \
+        cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                           \
         MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
         MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     }
 }
 
@@ -3007,12 +3748,12 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
     const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), nan = mmax_v_set(MMAX_QUIET_NAN);
     const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(MMAX_REAL_MIN);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + row * s->x_stride + at, left, masked);                                \
-        mmax_vec y_ = MMAX_(score)(x_, &c, order, 1);                                                                  \
-        const mmax_mask bad_ = mmax_m_or(mmax_v_nle(x_, largest), mmax_v_ne(y_, y_));                                  \
-        y_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(y_)), y_);                                                     \
-        y_ = mmax_v_select(bad_, nan, y_);                            \
+    #define MMAX_STEP(at, left, k, part)                                                \
+        const mmax_vec x_ = MMAX_(load_upto)(x + row * s->x_stride + at, left, masked); \
+        mmax_vec y_ = MMAX_(score)(x_, &c, order, 1);                                   \
+        const mmax_mask bad_ = mmax_m_or(mmax_v_nle(x_, largest), mmax_v_ne(y_, y_));   \
+        y_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(y_)), y_);                      \
+        y_ = mmax_v_select(bad_, nan, y_);                                              \
         MMAX_(store_upto)(y + row * s->y_stride + at, left, y_);
     if (p->order == 1) {
         const int order = MMAX_MULTIMAX1;
@@ -3021,7 +3762,7 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
         const int order = MMAX_MULTIMAX2;
         MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP))
     }
-#    undef MMAX_STEP
+    #undef MMAX_STEP
 }
 
 MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *gy, const mmax_real *x,
@@ -3029,21 +3770,20 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, con
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec nan = mmax_v_set(MMAX_QUIET_NAN);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                            \
-        const mmax_mask bad_ =                                                                                         \
-            mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest)));                         \
-        const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                             \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                      \
-        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));                    \
-        s_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params);                                                       \
-        if (gx) {                                                                                                      \
-            MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                               \
+    #define MMAX_STEP(at, left, k, part)                                                                          \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                               \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                         \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                       \
+        const mmax_mask bad_ = mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest))); \
+        const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                        \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                 \
+        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));               \
+        s_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params);                                    \
+        if (gx) {                                                                                                 \
+            MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                          \
         }
     MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
 }
 
 MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *x,
@@ -3114,8 +3854,8 @@ MMAX_INLINE mmax_vec MMAX_(weight)(mmax_vec y, mmax_mask active, const MMAX_(ori
 }
 
 MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
-                                     const mmax_real *x, size_t n, const MMAX_(call) * c,
-                                     const mmax_multimax_params *p, int function, int order, int params)
+                                     const mmax_real *x, size_t n, const MMAX_(call) * c, const mmax_multimax_params *p,
+                                     int function, int order, int params)
 {
     /* c scales x; the exponentials of the logarithms are of y itself. */
     const mmax_vec inactive = mmax_v_set(function == MMAX_BACK_LOG ? -MMAX_INFINITY : (mmax_real)0);
@@ -3125,30 +3865,31 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
     mmax_mask bad = mmax_m_none();
     double mean;
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_ACTIVE(y_, x_) (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                                  \
-        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;                                       \
-        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                                                 \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                            \
-        if (function == MMAX_BACK_LOG) {                                                                               \
-            lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], gy_);                                                \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));                                        \
-        } else {                                                                                                       \
-            const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                                           \
-            lanes_##part[0][k] = mmax_v_fma(w_, gy_, lanes_##part[0][k]);                                            \
-            if (function != MMAX_BACK_SOFTMAX) {                                                                       \
-                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], w_);                                           \
-            }                                                                                                          \
-            if (function == MMAX_BACK_SPARSEMAX) {                                                                     \
-                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                                                         \
-            }                                                                                                          \
-        }                                                                                                              \
-        if (order) {                                                                                                   \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(x_, largest)));                                        \
+    #define MMAX_ACTIVE(y_, x_) \
+        (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
+    #define MMAX_STEP(at, left, k, part)                                                    \
+        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                       \
+        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;            \
+        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                      \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked)); \
+        if (function == MMAX_BACK_LOG) {                                                    \
+            lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], gy_);                       \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));             \
+        } else {                                                                            \
+            const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                \
+            lanes_##part[0][k] = mmax_v_fma(w_, gy_, lanes_##part[0][k]);                   \
+            if (function != MMAX_BACK_SOFTMAX) {                                            \
+                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], w_);                    \
+            }                                                                               \
+            if (function == MMAX_BACK_SPARSEMAX) {                                          \
+                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                              \
+            }                                                                               \
+        }                                                                                   \
+        if (order) {                                                                        \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(x_, largest)));             \
         }
     MMAX_SWEEP_SUM(n, sums, function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15 ? 2 : 1, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     mean = MMAX_(sum_total)(&sums[0]);
     if (MMAX_UNLIKELY(mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(mean))) {
         if (gx) {
@@ -3171,32 +3912,32 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
         if (order) {
             MMAX_(slopes_clear)(&slopes, p, c->scale);
         }
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                                  \
-        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;                                       \
-        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                                                 \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                            \
-        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                                               \
-        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));               \
-        if (order || function == MMAX_BACK_LOG) {                                                                      \
-            g_ = mmax_v_keep(active_, g_);                                                                             \
-        }                                                                                                              \
-        if (order) {                                                                                                   \
-            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                  \
-            s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));                \
-            g_ = MMAX_(slopes_step)(&slopes, lanes_##part, k, g_, s_, c, order, params);                                         \
-        } else {                                                                                                       \
-            g_ = mmax_v_mul(g_, scale);                                                                                \
-        }                                                                                                              \
-        if (gx) {                                                                                                      \
-            MMAX_(store_upto)(gx + at, left, g_);                                                                      \
+    #define MMAX_STEP(at, left, k, part)                                                                 \
+        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                    \
+        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;                         \
+        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                                   \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));              \
+        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                                 \
+        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_)); \
+        if (order || function == MMAX_BACK_LOG) {                                                        \
+            g_ = mmax_v_keep(active_, g_);                                                               \
+        }                                                                                                \
+        if (order) {                                                                                     \
+            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                    \
+            s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));  \
+            g_ = MMAX_(slopes_step)(&slopes, lanes_##part, k, g_, s_, c, order, params);                 \
+        } else {                                                                                         \
+            g_ = mmax_v_mul(g_, scale);                                                                  \
+        }                                                                                                \
+        if (gx) {                                                                                        \
+            MMAX_(store_upto)(gx + at, left, g_);                                                        \
         }
         MMAX_SWEEP_SUM(n, slopes.sums, 4 * order, MMAX_STEP);
         if (params) {
             MMAX_(slopes_finish)(&slopes, gp, p, 1);
         }
-#    undef MMAX_STEP
-#    undef MMAX_ACTIVE
+    #undef MMAX_STEP
+    #undef MMAX_ACTIVE
     }
 }
 
@@ -3275,29 +4016,29 @@ MMAX_INLINE double MMAX_(metric_mean)(const mmax_real *y, const mmax_real *x, si
     MMAX_(sum) sums[2]; /* of the terms, and their number */
     mmax_mask bad = mmax_m_none();
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_STEP(at, left, k, part)                                                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                    \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                              \
-        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, zero));                                \
-        mmax_mask chosen_;                                                                                             \
-        mmax_vec term_;                                                                                                \
-        bad = mmax_m_or(bad, mmax_m_and(active_, mmax_m_or(mmax_v_nle(x_, largest), mmax_v_nle(y_, largest))));        \
-        if (!metric->sparsity) {                                                                                       \
-            chosen_ = mmax_m_and(mmax_v_lt(epsilon, x_), mmax_v_lt(x_, mmax_v_set(metric->x_max)));                    \
-            term_ = mmax_v_sub(mmax_v_set(metric->y_max), y_);                                                         \
-        } else {                                                                                                       \
-            chosen_ = mmax_m_and(active_, mmax_v_lt(x_, epsilon));                                                     \
-            if (metric->inverse == 0) {                                                                                \
-                term_ = mmax_v_select(mmax_v_ne(y_, zero), zero, one);                                                 \
-            } else {                                                                                                   \
-                const mmax_vec z_ = mmax_v_mul(y_, mmax_v_set(metric->inverse));                                       \
-                term_ = MMAX_(weight)(z_, active_, o, c, MMAX_BACK_LOG);                                               \
-            }                                                                                                          \
-        }                                                                                                              \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(chosen_, term_));                                    \
+    #define MMAX_STEP(at, left, k, part)                                                                        \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                             \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                       \
+        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, zero));                         \
+        mmax_mask chosen_;                                                                                      \
+        mmax_vec term_;                                                                                         \
+        bad = mmax_m_or(bad, mmax_m_and(active_, mmax_m_or(mmax_v_nle(x_, largest), mmax_v_nle(y_, largest)))); \
+        if (!metric->sparsity) {                                                                                \
+            chosen_ = mmax_m_and(mmax_v_lt(epsilon, x_), mmax_v_lt(x_, mmax_v_set(metric->x_max)));             \
+            term_ = mmax_v_sub(mmax_v_set(metric->y_max), y_);                                                  \
+        } else {                                                                                                \
+            chosen_ = mmax_m_and(active_, mmax_v_lt(x_, epsilon));                                              \
+            if (metric->inverse == 0) {                                                                         \
+                term_ = mmax_v_select(mmax_v_ne(y_, zero), zero, one);                                          \
+            } else {                                                                                            \
+                const mmax_vec z_ = mmax_v_mul(y_, mmax_v_set(metric->inverse));                                \
+                term_ = MMAX_(weight)(z_, active_, o, c, MMAX_BACK_LOG);                                        \
+            }                                                                                                   \
+        }                                                                                                       \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(chosen_, term_));                       \
         lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(chosen_, one));
     MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
-#    undef MMAX_STEP
+    #undef MMAX_STEP
     {
         const double chosen = MMAX_(sum_total)(&sums[1]);
         if (mmax_m_bits(bad) != 0 || !(chosen > 0)) {
@@ -3318,7 +4059,7 @@ MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mma
         const mmax_real *const x_row = x + row * s->x_stride, *const y_row = y + row * s->y_stride;
         size_t first = 0;
         if (n > 0) {
-            metric.x_max = MMAX_(row_extremes)(x_row, n, &c, MMAX_SOFTMAX, 0).max;
+            metric.x_max = MMAX_(row_extremes)(x_row, n, 0).max;
             while (first + 1 < n && !(x_row[first] == metric.x_max)) {
                 ++first;
             }
@@ -3332,18 +4073,17 @@ MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mma
 MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(call) * c)
 {
     MMAX_(origin) o;
-    int careful;
     mmax_real min;
     double weight;
     MMAX_(exp_sums) sums;
-    if (MMAX_(begin_softmax)(&o, &careful, x, n, c) != MMAX_IS_NORMAL) {
+    if (MMAX_(begin_softmax)(&o, x, n, c) != MMAX_IS_NORMAL) {
         return 0;
     }
     min = o.max;
     for (size_t i = 0; i < n; ++i) {
         min = !mmax_is_masked(x[i]) && x[i] < min ? x[i] : min;
     }
-    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c, careful);
+    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c, 0);
     weight = MMAX_(exp_of)(min, &o, c) / (sums.ties * (double)MMAX_(exp_of)(o.max, &o, c) + sums.rest);
     return weight >= MMAX_REAL_MIN ? weight : 0;
 }
@@ -3363,145 +4103,156 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
     }
 }
 
-/* ---- end of an instance ---- */
-#    if defined(MMAX_PASS_AVX512) || defined(MMAX_PASS_AVX2) || defined(MMAX_PASS_SSE2)
-#        if defined(__clang__)
-#            pragma clang attribute pop
-#        elif MMAX_GNUC
-#            pragma GCC pop_options
-#        endif
-#    endif
-#    undef mmax_real
-#    undef MMAX_TYPE
-#    undef MMAX_LANES
-#    undef MMAX_TIER
-#    undef MMAX_FMA
-#    undef MMAX_DREGS
-#    undef mmax_dvec
-#    undef mmax_d_zero
-#    undef mmax_d_add
-#    undef mmax_d_sub
-#    undef mmax_d_store
-#    undef MMAX_I
-#    undef MMAX_WIDTH
-#    undef mmax_vec
-#    undef mmax_mask
-#    undef mmax_v_cmp
-#    undef mmax_v_opaque_bits
-#    undef mmax_v_set
-#    undef mmax_v_zero
-#    undef mmax_v_load
-#    undef mmax_v_store
-#    undef mmax_v_lanes
-#    undef mmax_v_load_part
-#    undef mmax_v_store_part
-#    undef mmax_v_first
-#    undef mmax_v_add
-#    undef mmax_v_sub
-#    undef mmax_v_mul
-#    undef mmax_v_fma
-#    undef mmax_v_sqrt
-#    undef mmax_v_min
-#    undef mmax_v_max
-#    undef mmax_v_abs
-#    undef mmax_v_copysign
-#    undef mmax_v_lt
-#    undef mmax_v_le
-#    undef mmax_v_ne
-#    undef mmax_v_nle
-#    undef mmax_m_none
-#    undef mmax_m_or
-#    undef mmax_m_and
-#    undef mmax_m_bits
-#    undef mmax_v_select
-#    undef mmax_v_keep
-#    undef mmax_v_pow2
-#    undef mmax_v_pow2_rest
-#    undef mmax_v_fold
-#    undef mmax_v_hmax
-#    undef mmax_v_hmin
-#    undef mmax_v_collect
-#    undef mmax_v_as_mask
-#    undef mmax_v_high
-#    undef mmax_v_opaque
-#    undef MMAX_U
-#    undef mmax_v_bits
-#    undef mmax_v_from_bits
-#    undef mmax_v_sign
-#    undef mmax_m_not
-#    undef MMAX_BITS
-#    undef MMAX_SIGN
-#    undef MMAX_LOW_BITS
-#    undef MMAX_REGS
-#    undef MMAX_EACH
-#    undef MMAX_EACH_D
-#    undef mmax_s_dfma
-#    undef mmax_s_fma
-#    undef mmax_s_sqrt
-#    undef MMAX_REAL_MAX
-#    undef MMAX_REAL_MIN
-#    undef MMAX_QUIET_NAN
-#    undef MMAX_INFINITY
-#    undef MMAX_REAL_MIN_ROOT
-#    undef MMAX_TINY
-#    undef mmax_is_masked
-#    undef mmax_real_floor
-#    undef mmax_real_ceil
-#    undef mmax_is_nan
-#    undef mmax_is_finite
-#    undef MMAX_PAIR
-#    undef MMAX_CHUNK
-#    undef MMAX_SWEEP
-#    undef MMAX_MOST_SUMS
-#    undef MMAX_LANES_CLEAR
-#    undef MMAX_LANES_FLUSH
-#    undef MMAX_SWEEP_LANES
-#    undef MMAX_SWEEP_SUM
-#    undef MMAX_LOG2E
-#    undef MMAX_LOG2E_REST
-#    undef MMAX_ROUND_TO_EIGHTH
-#    undef MMAX_POW2_POLYNOMIAL
-#    undef MMAX_SHIFT_LIMIT
-#    undef MMAX_PLAIN_RANGE
-#    undef MMAX_BIAS
-#    undef MMAX_LOWEST
-#    undef MMAX_H
-#    undef MMAX_CALL
-#    undef MMAX_EACH_ROW
-#    undef MMAX_EACH_TARGET
-#    undef MMAX_BUFFER
-#    undef MMAX_TAU_EXACT
-#    undef MMAX_TAU_PASSES
-#    undef MMAX_BEGIN_THRESHOLD
-#    undef MMAX_UNIT_RANGE
-#    undef MMAX_SINH_POLYNOMIAL
+    /* ---- end of an instance ---- */
+    #if defined(MMAX_PASS_AVX512) || defined(MMAX_PASS_AVX2) || defined(MMAX_PASS_SSE2)
+        #if defined(__clang__)
+            #pragma clang attribute pop
+        #elif MMAX_GNUC
+            #pragma GCC pop_options
+        #endif
+    #endif
+    #undef mmax_real
+    #undef MMAX_TYPE
+    #undef MMAX_LANES
+    #undef MMAX_TIER
+    #undef MMAX_FMA
+    #undef MMAX_DREGS
+    #undef mmax_dvec
+    #undef mmax_d_zero
+    #undef mmax_d_add
+    #undef mmax_d_sub
+    #undef mmax_d_store
+    #undef MMAX_I
+    #undef MMAX_WIDTH
+    #undef mmax_vec
+    #undef mmax_mask
+    #undef mmax_v_cmp
+    #undef mmax_v_opaque_bits
+    #undef mmax_v_set
+    #undef mmax_v_zero
+    #undef mmax_v_load
+    #undef mmax_v_store
+    #undef mmax_v_lanes
+    #undef mmax_v_load_part
+    #undef mmax_v_store_part
+    #undef mmax_v_first
+    #undef mmax_v_add
+    #undef mmax_v_sub
+    #undef mmax_v_mul
+    #undef mmax_v_fma
+    #undef mmax_v_sqrt
+    #undef mmax_v_min
+    #undef mmax_v_max
+    #undef mmax_v_abs
+    #undef mmax_v_copysign
+    #undef mmax_v_lt
+    #undef mmax_v_le
+    #undef mmax_v_ne
+    #undef mmax_v_nle
+    #undef mmax_m_none
+    #undef mmax_m_or
+    #undef mmax_m_and
+    #undef mmax_m_bits
+    #undef mmax_v_select
+    #undef mmax_v_keep
+    #undef mmax_v_pow2
+    #undef mmax_v_pow2_rest
+    #undef mmax_v_hmax
+    #undef mmax_v_hmin
+    #undef mmax_v_collect
+    #undef mmax_m_count
+    #undef mmax_v_as_mask
+    #undef mmax_v_high
+    #undef mmax_v_opaque
+    #undef MMAX_U
+    #undef mmax_v_bits
+    #undef mmax_v_from_bits
+    #undef mmax_v_sign
+    #undef mmax_m_not
+    #undef MMAX_REGISTERS
+    #undef MMAX_COMPARE
+    #undef MMAX_BITS
+    #undef MMAX_SIGN
+    #undef MMAX_LOW_BITS
+    #undef MMAX_REGS
+    #undef MMAX_EACH
+    #undef MMAX_EACH_D
+    #undef mmax_s_dfma
+    #undef mmax_s_fma
+    #undef mmax_s_sqrt
+    #undef MMAX_REAL_MAX
+    #undef MMAX_SAFE
+    #undef MMAX_REAL_MIN
+    #undef MMAX_QUIET_NAN
+    #undef MMAX_INFINITY
+    #undef MMAX_REAL_MIN_ROOT
+    #undef MMAX_TINY
+    #undef mmax_is_masked
+    #undef mmax_toward_minus_one
+    #undef mmax_real_floor
+    #undef mmax_real_ceil
+    #undef mmax_is_nan
+    #undef mmax_is_finite
+    #undef MMAX_PAIR
+    #undef MMAX_CHUNK
+    #undef MMAX_EXP_CHUNK
+    #undef MMAX_SWEEP
+    #undef MMAX_MOST_SUMS
+    #undef MMAX_LANES_CLEAR
+    #undef MMAX_LANES_FLUSH
+    #undef MMAX_SWEEP_LANES
+    #undef MMAX_SWEEP_SUM
+    #undef MMAX_LOG2E
+    #undef MMAX_LOG2E_REST
+    #undef MMAX_ROUND_TO_EIGHTH
+    #undef MMAX_POW2_POLYNOMIAL
+    #undef MMAX_SHIFT_LIMIT
+    #undef MMAX_PLAIN_RANGE
+    #undef MMAX_BIAS
+    #undef MMAX_LOWEST
+    #undef MMAX_H
+    #undef MMAX_EACH_ROW
+    #undef MMAX_EACH_TARGET
+    #undef MMAX_BUFFER
+    #undef MMAX_FEW
+    #undef MMAX_TAU_EXACT
+    #undef MMAX_TAU_PASSES
+    #undef MMAX_BEGIN_THRESHOLD
+    #undef MMAX_UNIT_RANGE
+    #undef MMAX_SINH_POLYNOMIAL
 #endif /* MMAX_PASS == 1 */
 
 /* ==== public functions: check, dispatch, nothing more ==== */
 #if defined(MMAX_PASS) && MMAX_PASS == 2
-#    if MMAX_PASS_DOUBLE
-#        define mmax_real double
-#        define MMAX_TYPE f64
-#    else
-#        define mmax_real float
-#        define MMAX_TYPE f32
-#    endif
-#    define MMAX_PUBLIC_(name, type) mmax_##name##_##type
-#    define MMAX_PUBLIC_NAME(name, type) MMAX_PUBLIC_(name, type)
-#    define MMAX_PUBLIC(name) MMAX_DEFINE mmax_status MMAX_PUBLIC_NAME(name, MMAX_TYPE)
-#    define MMAX_IN(role, p) {p, role, 0}
-#    define MMAX_OUT(role, p) {p, role, 1}
-/* Checks the call; returns where it is wrong or there is nothing to do. */
-#    define MMAX_CHECK(arrays, extra, targets)                                                                                  \
-        do {                                                                                                           \
-            mmax_status status_;                                                                                       \
-            if (s.rows == 0 || s.cols == 0) {                                                                          \
-                return MMAX_OK;                                                                                        \
-            }                                                                                                          \
-            status_ = mmax_check(&s, arrays, sizeof arrays / sizeof arrays[0], sizeof(mmax_real), extra, targets);     \
-            if (status_ != MMAX_OK) {                                                                                  \
-                return status_;                                                                                        \
-            }                                                                                                          \
+    #if MMAX_PASS_DOUBLE
+        #define mmax_real double
+        #define MMAX_TYPE f64
+    #else
+        #define mmax_real float
+        #define MMAX_TYPE f32
+    #endif
+    #define MMAX_PUBLIC_(name, type)     mmax_##name##_##type
+    #define MMAX_PUBLIC_NAME(name, type) MMAX_PUBLIC_(name, type)
+    #define MMAX_PUBLIC(name)            MMAX_DEFINE mmax_status MMAX_PUBLIC_NAME(name, MMAX_TYPE)
+    #define MMAX_IN(role, p) \
+        {                    \
+            p, role, 0       \
+        }
+    #define MMAX_OUT(role, p) \
+        {                     \
+            p, role, 1        \
+        }
+    /* Checks the call; returns where it is wrong or there is nothing to do. */
+    #define MMAX_CHECK(arrays, extra, targets)                                                                     \
+        do {                                                                                                       \
+            mmax_status status_;                                                                                   \
+            if (s.rows == 0 || s.cols == 0) {                                                                      \
+                return MMAX_OK;                                                                                    \
+            }                                                                                                      \
+            status_ = mmax_check(&s, arrays, sizeof arrays / sizeof arrays[0], sizeof(mmax_real), extra, targets); \
+            if (status_ != MMAX_OK) {                                                                              \
+                return status_;                                                                                    \
+            }                                                                                                      \
         } while (0)
 
 MMAX_PUBLIC(softmax)(mmax_real *y, const mmax_real *x, mmax_shape s)
@@ -3576,14 +4327,14 @@ MMAX_PUBLIC(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_
     return MMAX_OK;
 }
 
-/* Backward functions that need nothing but gy and y. */
-#    define MMAX_PUBLIC_BACKWARD(name)                                                                                 \
-        MMAX_PUBLIC(name)(mmax_real * gx, const mmax_real *gy, const mmax_real *y, mmax_shape s)                       \
-        {                                                                                                              \
-            const mmax_array arrays[] = {MMAX_OUT(MMAX_GX, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_Y, y)};             \
-            MMAX_CHECK(arrays, MMAX_OK, NULL);                                                                               \
-            MMAX_DISPATCH(name, (gx, gy, y, &s));                                                                      \
-            return MMAX_OK;                                                                                            \
+    /* Backward functions that need nothing but gy and y. */
+    #define MMAX_PUBLIC_BACKWARD(name)                                                                     \
+        MMAX_PUBLIC(name)(mmax_real * gx, const mmax_real *gy, const mmax_real *y, mmax_shape s)           \
+        {                                                                                                  \
+            const mmax_array arrays[] = {MMAX_OUT(MMAX_GX, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_Y, y)}; \
+            MMAX_CHECK(arrays, MMAX_OK, NULL);                                                             \
+            MMAX_DISPATCH(name, (gx, gy, y, &s));                                                          \
+            return MMAX_OK;                                                                                \
         }
 MMAX_PUBLIC_BACKWARD(softmax_backward)
 MMAX_PUBLIC_BACKWARD(sparsemax_backward)
@@ -3650,21 +4401,23 @@ MMAX_PUBLIC(sparsity)
 (double *out, const mmax_real *y, const mmax_real *x, double epsilon, double reference, mmax_shape s)
 {
     const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS, out), MMAX_IN(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
-    MMAX_CHECK(arrays, mmax_f64_is_finite(epsilon) && mmax_f64_is_finite(reference) && reference >= 0 ? MMAX_OK
-                                                                                                      : MMAX_ERR_PARAM, NULL);
+    MMAX_CHECK(arrays,
+               mmax_f64_is_finite(epsilon) && mmax_f64_is_finite(reference) && reference >= 0 ? MMAX_OK
+                                                                                              : MMAX_ERR_PARAM,
+               NULL);
     MMAX_DISPATCH(sparsity, (out, y, x, epsilon, reference, &s));
     return MMAX_OK;
 }
 
-/* Losses without parameters. */
-#    define MMAX_PUBLIC_LOSS(name)                                                                                     \
-        MMAX_PUBLIC(name)(double *loss, mmax_real *gx, const mmax_real *x, mmax_targets t, mmax_shape s)               \
-        {                                                                                                              \
-            const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx),             \
-                                         MMAX_IN(MMAX_X, x)};                                                          \
-            MMAX_CHECK(arrays, loss || gx ? MMAX_OK : MMAX_ERR_NULL, &t);                               \
-            MMAX_DISPATCH(name, (loss, gx, x, &t, &s));                                                                \
-            return MMAX_OK;                                                                                            \
+    /* Losses without parameters. */
+    #define MMAX_PUBLIC_LOSS(name)                                                                         \
+        MMAX_PUBLIC(name)(double *loss, mmax_real *gx, const mmax_real *x, mmax_targets t, mmax_shape s)   \
+        {                                                                                                  \
+            const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx), \
+                                         MMAX_IN(MMAX_X, x)};                                              \
+            MMAX_CHECK(arrays, loss || gx ? MMAX_OK : MMAX_ERR_NULL, &t);                                  \
+            MMAX_DISPATCH(name, (loss, gx, x, &t, &s));                                                    \
+            return MMAX_OK;                                                                                \
         }
 MMAX_PUBLIC_LOSS(softmax_loss)
 MMAX_PUBLIC_LOSS(sparsemax_loss)
@@ -3685,172 +4438,176 @@ MMAX_PUBLIC(evsoftmax_loss)
 (double *loss, mmax_real *gx, const mmax_real *x, double epsilon, mmax_targets t, mmax_shape s)
 {
     const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx), MMAX_IN(MMAX_X, x)};
-    MMAX_CHECK(arrays, !(loss || gx) ? MMAX_ERR_NULL : !mmax_f64_is_nan(epsilon) && epsilon > 0 && epsilon <= 1 ? MMAX_OK : MMAX_ERR_PARAM, &t);
+    MMAX_CHECK(arrays,
+               !(loss || gx)                                              ? MMAX_ERR_NULL
+               : !mmax_f64_is_nan(epsilon) && epsilon > 0 && epsilon <= 1 ? MMAX_OK
+                                                                          : MMAX_ERR_PARAM,
+               &t);
     MMAX_DISPATCH(evsoftmax_loss, (loss, gx, x, epsilon, &t, &s));
     return MMAX_OK;
 }
 
-#    undef mmax_real
-#    undef MMAX_TYPE
-#    undef MMAX_PUBLIC_
-#    undef MMAX_PUBLIC_NAME
-#    undef MMAX_PUBLIC
-#    undef MMAX_IN
-#    undef MMAX_OUT
-#    undef MMAX_CHECK
-#    undef MMAX_PUBLIC_BACKWARD
-#    undef MMAX_PUBLIC_LOSS
+    #undef mmax_real
+    #undef MMAX_TYPE
+    #undef MMAX_PUBLIC_
+    #undef MMAX_PUBLIC_NAME
+    #undef MMAX_PUBLIC
+    #undef MMAX_IN
+    #undef MMAX_OUT
+    #undef MMAX_CHECK
+    #undef MMAX_PUBLIC_BACKWARD
+    #undef MMAX_PUBLIC_LOSS
 #endif /* MMAX_PASS == 2 */
 
 #if defined(MMAX_WANT_IMPLEMENTATION) && !defined(MMAX_PASS)
 
-/* ==== instances: each instruction set and type ==== */
-#    if !defined(MULTIMAX_FILE)
-#        define MULTIMAX_FILE "multimax.h"
-#        define MMAX_FILE_BY_DEFAULT 1
-#    endif
-#    define MMAX_PASS 1
-#    if MMAX_HAVE_SCALAR
-#        define MMAX_PASS_SCALAR 1
-#        define MMAX_PASS_DOUBLE 0
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        undef MMAX_PASS_SCALAR
-#    endif
-#    if MMAX_HAVE_SSE2
-#        define MMAX_PASS_SSE2 1
-#        define MMAX_PASS_DOUBLE 0
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        undef MMAX_PASS_SSE2
-#    endif
-#    if MMAX_HAVE_AVX2
-#        define MMAX_PASS_AVX2 1
-#        define MMAX_PASS_DOUBLE 0
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        undef MMAX_PASS_AVX2
-#    endif
-#    if MMAX_HAVE_AVX512
-#        define MMAX_PASS_AVX512 1
-#        define MMAX_PASS_DOUBLE 0
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        undef MMAX_PASS_AVX512
-#    endif
-#    if MMAX_HAVE_NEON
-#        define MMAX_PASS_NEON 1
-#        define MMAX_PASS_DOUBLE 0
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        undef MMAX_PASS_NEON
-#    endif
-#    if MMAX_HAVE_WASM128
-#        define MMAX_PASS_WASM128 1
-#        define MMAX_PASS_DOUBLE 0
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
-#        include MULTIMAX_FILE
-#        undef MMAX_PASS_DOUBLE
-#        undef MMAX_PASS_WASM128
-#    endif
-#    undef MMAX_PASS
+    /* ==== instances: each instruction set and type ==== */
+    #if !defined(MULTIMAX_FILE)
+        #define MULTIMAX_FILE        "multimax.h"
+        #define MMAX_FILE_BY_DEFAULT 1
+    #endif
+    #define MMAX_PASS 1
+    #if MMAX_HAVE_SCALAR
+        #define MMAX_PASS_SCALAR 1
+        #define MMAX_PASS_DOUBLE 0
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #define MMAX_PASS_DOUBLE 1
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #undef MMAX_PASS_SCALAR
+    #endif
+    #if MMAX_HAVE_SSE2
+        #define MMAX_PASS_SSE2   1
+        #define MMAX_PASS_DOUBLE 0
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #define MMAX_PASS_DOUBLE 1
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #undef MMAX_PASS_SSE2
+    #endif
+    #if MMAX_HAVE_AVX2
+        #define MMAX_PASS_AVX2   1
+        #define MMAX_PASS_DOUBLE 0
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #define MMAX_PASS_DOUBLE 1
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #undef MMAX_PASS_AVX2
+    #endif
+    #if MMAX_HAVE_AVX512
+        #define MMAX_PASS_AVX512 1
+        #define MMAX_PASS_DOUBLE 0
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #define MMAX_PASS_DOUBLE 1
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #undef MMAX_PASS_AVX512
+    #endif
+    #if MMAX_HAVE_NEON
+        #define MMAX_PASS_NEON   1
+        #define MMAX_PASS_DOUBLE 0
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #define MMAX_PASS_DOUBLE 1
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #undef MMAX_PASS_NEON
+    #endif
+    #if MMAX_HAVE_WASM128
+        #define MMAX_PASS_WASM128 1
+        #define MMAX_PASS_DOUBLE  0
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #define MMAX_PASS_DOUBLE 1
+        #include MULTIMAX_FILE
+        #undef MMAX_PASS_DOUBLE
+        #undef MMAX_PASS_WASM128
+    #endif
+    #undef MMAX_PASS
 
-/* ==== choice of the instruction set ==== */
-#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+    /* ==== choice of the instruction set ==== */
+    #if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
 MMAX_INLINE void mmax_cpuid(unsigned leaf, unsigned registers[4])
 {
-#        if defined(_MSC_VER) && !defined(__clang__)
+        #if defined(_MSC_VER) && !defined(__clang__)
     int values[4];
     __cpuidex(values, (int)leaf, 0);
     memcpy(registers, values, sizeof values);
-#        else
+        #else
     memset(registers, 0, 4 * sizeof *registers);
     __get_cpuid_count(leaf, 0, &registers[0], &registers[1], &registers[2], &registers[3]);
-#        endif
+        #endif
 }
 
 /* The register state that the operating system saves. */
 MMAX_INLINE unsigned mmax_xgetbv(void)
 {
-#        if defined(_MSC_VER) && !defined(__clang__)
+        #if defined(_MSC_VER) && !defined(__clang__)
     return (unsigned)_xgetbv(0);
-#        else
+        #else
     unsigned low, high;
     __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(low), "=d"(high) : "c"(0));
     (void)high;
     return low;
-#        endif
+        #endif
 }
-#    endif
+    #endif
 
 MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
 {
     switch ((int)isa) {
-        case MMAX_ISA_SCALAR: return MMAX_HAVE_SCALAR;
-        case MMAX_ISA_NEON: return MMAX_HAVE_NEON;
-        case MMAX_ISA_WASM128: return MMAX_HAVE_WASM128;
-#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
-        case MMAX_ISA_SSE2:
-        case MMAX_ISA_AVX2:
-        case MMAX_ISA_AVX512: {
-            /* Intel SDM vol. 2, CPUID: leaf 1 ecx 12 FMA, 23 POPCNT, 27 OSXSAVE, 28 AVX, edx 26 SSE2; leaf 7 ebx 5 AVX2,
+    case MMAX_ISA_SCALAR: return MMAX_HAVE_SCALAR;
+    case MMAX_ISA_NEON: return MMAX_HAVE_NEON;
+    case MMAX_ISA_WASM128: return MMAX_HAVE_WASM128;
+    #if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+    case MMAX_ISA_SSE2:
+    case MMAX_ISA_AVX2:
+    case MMAX_ISA_AVX512: {
+        /* Intel SDM vol. 2, CPUID: leaf 1 ecx 12 FMA, 23 POPCNT, 27 OSXSAVE, 28 AVX, edx 26 SSE2; leaf 7 ebx 5 AVX2,
              * 16, 17, 30, 31 AVX512 F, DQ, BW, VL; XCR0 1, 2 SSE and AVX state, 5 to 7 AVX-512 state */
-            unsigned one[4], seven[4], state = 0;
-            int avx2, avx512;
-            mmax_cpuid(1, one);
-            mmax_cpuid(7, seven);
-            if (isa == MMAX_ISA_SSE2) {
-                return (int)(one[3] >> 26 & 1);
-            }
-            if (one[2] >> 27 & 1) {
-                state = mmax_xgetbv();
-            }
-            avx2 = (state & 0x06) == 0x06 && (one[2] & 0x10801000) == 0x10801000 && (seven[1] & 0x20);
-            avx512 = avx2 && (state & 0xe6) == 0xe6 && (seven[1] & 0xc0030000) == 0xc0030000;
-            return isa == MMAX_ISA_AVX2 ? avx2 : avx512;
+        unsigned one[4], seven[4], state = 0;
+        int avx2, avx512;
+        mmax_cpuid(1, one);
+        mmax_cpuid(7, seven);
+        if (isa == MMAX_ISA_SSE2) {
+            return (int)(one[3] >> 26 & 1);
         }
-#    else
-        case MMAX_ISA_SSE2: return MMAX_HAVE_SSE2;
-        case MMAX_ISA_AVX2: return MMAX_HAVE_AVX2;
-        case MMAX_ISA_AVX512: return MMAX_HAVE_AVX512;
-#    endif
-        default: return 0;
+        if (one[2] >> 27 & 1) {
+            state = mmax_xgetbv();
+        }
+        avx2 = (state & 0x06) == 0x06 && (one[2] & 0x10801000) == 0x10801000 && (seven[1] & 0x20);
+        avx512 = avx2 && (state & 0xe6) == 0xe6 && (seven[1] & 0xc0030000) == 0xc0030000;
+        return isa == MMAX_ISA_AVX2 ? avx2 : avx512;
+    }
+    #else
+    case MMAX_ISA_SSE2: return MMAX_HAVE_SSE2;
+    case MMAX_ISA_AVX2: return MMAX_HAVE_AVX2;
+    case MMAX_ISA_AVX512: return MMAX_HAVE_AVX512;
+    #endif
+    default: return 0;
     }
 }
 
 /* The chosen instruction set plus one; 0 before the first use. Threads that come first at the same time find the same
  * answer; relaxed order is enough for a single word. */
 static int mmax_isa_chosen;
-#    if MMAX_GNUC
-#        define MMAX_LOAD(word) __atomic_load_n(&(word), __ATOMIC_RELAXED)
-#        define MMAX_STORE(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
-#    else
-#        define MMAX_LOAD(word) (*(volatile int *)&(word))
-#        define MMAX_STORE(word, value) (*(volatile int *)&(word) = (value))
-#    endif
+    #if MMAX_GNUC
+        #define MMAX_LOAD(word)         __atomic_load_n(&(word), __ATOMIC_RELAXED)
+        #define MMAX_STORE(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
+    #else
+        #define MMAX_LOAD(word)         (*(volatile int *)&(word))
+        #define MMAX_STORE(word, value) (*(volatile int *)&(word) = (value))
+    #endif
 
 MMAX_DEFINE mmax_isa mmax_isa_active(void)
 {
     int chosen = MMAX_LOAD(mmax_isa_chosen);
     if (chosen == 0) {
-        static const mmax_isa best_first[] = {MMAX_ISA_AVX512, MMAX_ISA_AVX2,    MMAX_ISA_NEON,
+        static const mmax_isa best_first[] = {MMAX_ISA_AVX512,  MMAX_ISA_AVX2, MMAX_ISA_NEON,
                                               MMAX_ISA_WASM128, MMAX_ISA_SSE2, MMAX_ISA_SCALAR};
         size_t i = 0;
         while (!mmax_isa_available(best_first[i])) {
@@ -3880,13 +4637,13 @@ MMAX_DEFINE const char *mmax_isa_name(mmax_isa isa)
 MMAX_DEFINE const char *mmax_status_string(mmax_status status)
 {
     switch ((int)status) {
-        case MMAX_OK: return "The call succeeded.";
-        case MMAX_ERR_NULL: return "A required pointer is NULL.";
-        case MMAX_ERR_SHAPE: return "The shape is impossible: a stride below cols, a length above cols, or too large.";
-        case MMAX_ERR_PARAM: return "A parameter is out of range or not finite in the type of the call.";
-        case MMAX_ERR_ALIAS: return "An output overlaps another array without being exactly that array.";
-        case MMAX_ERR_ISA: return "This instruction set is not available here.";
-        default: return "Unknown status value.";
+    case MMAX_OK: return "The call succeeded.";
+    case MMAX_ERR_NULL: return "A required pointer is NULL.";
+    case MMAX_ERR_SHAPE: return "The shape is impossible: a stride below cols, a length above cols, or too large.";
+    case MMAX_ERR_PARAM: return "A parameter is out of range or not finite in the type of the call.";
+    case MMAX_ERR_ALIAS: return "An output overlaps another array without being exactly that array.";
+    case MMAX_ERR_ISA: return "This instruction set is not available here.";
+    default: return "Unknown status value.";
     }
 }
 
@@ -3942,107 +4699,121 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
     }
 }
 
-/* ==== public functions of both types ==== */
-#    if MMAX_HAVE_AVX512
-#        define MMAX_CASE_AVX512(name, args)                                                                           \
-            case MMAX_ISA_AVX512: MMAX_PASTE(mmax_##name, avx512, MMAX_TYPE) args; break;
-#    else
-#        define MMAX_CASE_AVX512(name, args)
-#    endif
-#    if MMAX_HAVE_AVX2
-#        define MMAX_CASE_AVX2(name, args)                                                                             \
-            case MMAX_ISA_AVX2: MMAX_PASTE(mmax_##name, avx2, MMAX_TYPE) args; break;
-#    else
-#        define MMAX_CASE_AVX2(name, args)
-#    endif
-#    if MMAX_HAVE_SSE2
-#        define MMAX_CASE_SSE2(name, args)                                                                             \
-            case MMAX_ISA_SSE2: MMAX_PASTE(mmax_##name, sse2, MMAX_TYPE) args; break;
-#    else
-#        define MMAX_CASE_SSE2(name, args)
-#    endif
-#    if MMAX_HAVE_NEON
-#        define MMAX_CASE_NEON(name, args)                                                                             \
-            case MMAX_ISA_NEON: MMAX_PASTE(mmax_##name, neon, MMAX_TYPE) args; break;
-#    else
-#        define MMAX_CASE_NEON(name, args)
-#    endif
-#    if MMAX_HAVE_WASM128
-#        define MMAX_CASE_WASM128(name, args)                                                                          \
-            case MMAX_ISA_WASM128: MMAX_PASTE(mmax_##name, wasm128, MMAX_TYPE) args; break;
-#    else
-#        define MMAX_CASE_WASM128(name, args)
-#    endif
-#    if MMAX_HAVE_SCALAR
-#        define MMAX_CASE_SCALAR(name, args)                                                                           \
-            case MMAX_ISA_SCALAR: MMAX_PASTE(mmax_##name, scalar, MMAX_TYPE) args; break;
-#    else
-#        define MMAX_CASE_SCALAR(name, args)
-#    endif
-#    define MMAX_DISPATCH(name, args)                                                                                  \
-        switch ((int)mmax_isa_active()) {                                                                              \
-            MMAX_CASE_AVX512(name, args)                                                                               \
-            MMAX_CASE_AVX2(name, args)                                                                                 \
-            MMAX_CASE_SSE2(name, args)                                                                                 \
-            MMAX_CASE_NEON(name, args)                                                                                 \
-            MMAX_CASE_WASM128(name, args)                                                                              \
-            MMAX_CASE_SCALAR(name, args)                                                                               \
-            default: break;                                                                                            \
+    /* ==== public functions of both types ==== */
+    #if MMAX_HAVE_AVX512
+        #define MMAX_CASE_AVX512(name, args)                 \
+        case MMAX_ISA_AVX512:                                \
+            MMAX_PASTE(mmax_##name, avx512, MMAX_TYPE) args; \
+            break;
+    #else
+        #define MMAX_CASE_AVX512(name, args)
+    #endif
+    #if MMAX_HAVE_AVX2
+        #define MMAX_CASE_AVX2(name, args)                 \
+        case MMAX_ISA_AVX2:                                \
+            MMAX_PASTE(mmax_##name, avx2, MMAX_TYPE) args; \
+            break;
+    #else
+        #define MMAX_CASE_AVX2(name, args)
+    #endif
+    #if MMAX_HAVE_SSE2
+        #define MMAX_CASE_SSE2(name, args)                 \
+        case MMAX_ISA_SSE2:                                \
+            MMAX_PASTE(mmax_##name, sse2, MMAX_TYPE) args; \
+            break;
+    #else
+        #define MMAX_CASE_SSE2(name, args)
+    #endif
+    #if MMAX_HAVE_NEON
+        #define MMAX_CASE_NEON(name, args)                 \
+        case MMAX_ISA_NEON:                                \
+            MMAX_PASTE(mmax_##name, neon, MMAX_TYPE) args; \
+            break;
+    #else
+        #define MMAX_CASE_NEON(name, args)
+    #endif
+    #if MMAX_HAVE_WASM128
+        #define MMAX_CASE_WASM128(name, args)                 \
+        case MMAX_ISA_WASM128:                                \
+            MMAX_PASTE(mmax_##name, wasm128, MMAX_TYPE) args; \
+            break;
+    #else
+        #define MMAX_CASE_WASM128(name, args)
+    #endif
+    #if MMAX_HAVE_SCALAR
+        #define MMAX_CASE_SCALAR(name, args)                 \
+        case MMAX_ISA_SCALAR:                                \
+            MMAX_PASTE(mmax_##name, scalar, MMAX_TYPE) args; \
+            break;
+    #else
+        #define MMAX_CASE_SCALAR(name, args)
+    #endif
+    #define MMAX_DISPATCH(name, args)     \
+        switch ((int)mmax_isa_active()) { \
+            MMAX_CASE_AVX512(name, args)  \
+            MMAX_CASE_AVX2(name, args)    \
+            MMAX_CASE_SSE2(name, args)    \
+            MMAX_CASE_NEON(name, args)    \
+            MMAX_CASE_WASM128(name, args) \
+            MMAX_CASE_SCALAR(name, args)  \
+        default: break;                   \
         }
 
-#    define MMAX_PASS 2
-#    define MMAX_PASS_DOUBLE 0
-#    include MULTIMAX_FILE
-#    undef MMAX_PASS_DOUBLE
-#    define MMAX_PASS_DOUBLE 1
-#    include MULTIMAX_FILE
-#    undef MMAX_PASS_DOUBLE
-#    undef MMAX_PASS
+    #define MMAX_PASS        2
+    #define MMAX_PASS_DOUBLE 0
+    #include MULTIMAX_FILE
+    #undef MMAX_PASS_DOUBLE
+    #define MMAX_PASS_DOUBLE 1
+    #include MULTIMAX_FILE
+    #undef MMAX_PASS_DOUBLE
+    #undef MMAX_PASS
 
-#    if defined(__cplusplus)
+    #if defined(__cplusplus)
 } /* extern "C" */
-#    endif
-#    if defined(__clang__)
-#        pragma float_control(pop)
-#    elif MMAX_GNUC
-#        pragma GCC pop_options
-#    endif
+    #endif
+    #if defined(__clang__)
+        #pragma float_control(pop)
+    #elif MMAX_GNUC
+        #pragma GCC diagnostic pop
+        #pragma GCC pop_options
+        #pragma pop_macro("__FAST_MATH__")
+    #endif
 
-/* ==== nothing internal is left behind ==== */
-#    undef MMAX_GNUC
-#    undef MMAX_INLINE
-#    undef MMAX_STATIC
-#    undef MMAX_NOINLINE
-#    undef MMAX_UNLIKELY
-#    undef MMAX_UNROLL
-#    undef MMAX_X86
-#    undef MMAX_HAVE_NEON
-#    undef MMAX_HAVE_WASM128
-#    undef MMAX_HAVE_SSE2
-#    undef MMAX_HAVE_AVX2
-#    undef MMAX_HAVE_AVX512
-#    undef MMAX_HAVE_SCALAR
-#    undef MMAX_SCALAR_FMA
-#    undef MMAX_EVAL_METHOD
-#    undef MMAX_DEFINE
-#    undef MMAX_PASTE_
-#    undef MMAX_PASTE
-#    undef MMAX_
-#    undef MMAX_TWO_TO_64
-#    undef MMAX_TWO_TO_MINUS_64
-#    undef MMAX_ABOVE_ONE
-#    undef MMAX_LOAD
-#    undef MMAX_STORE
-#    undef MMAX_CASE_AVX512
-#    undef MMAX_CASE_AVX2
-#    undef MMAX_CASE_SSE2
-#    undef MMAX_CASE_NEON
-#    undef MMAX_CASE_WASM128
-#    undef MMAX_CASE_SCALAR
-#    undef MMAX_DISPATCH
-#    undef MMAX_WANT_IMPLEMENTATION
-#    if defined(MMAX_FILE_BY_DEFAULT)
-#        undef MMAX_FILE_BY_DEFAULT
-#        undef MULTIMAX_FILE
-#    endif
+    /* ==== nothing internal is left behind ==== */
+    #undef MMAX_GNUC
+    #undef MMAX_INLINE
+    #undef MMAX_STATIC
+    #undef MMAX_UNLIKELY
+    #undef MMAX_UNROLL
+    #undef MMAX_X86
+    #undef MMAX_HAVE_NEON
+    #undef MMAX_HAVE_WASM128
+    #undef MMAX_HAVE_SSE2
+    #undef MMAX_HAVE_AVX2
+    #undef MMAX_HAVE_AVX512
+    #undef MMAX_HAVE_SCALAR
+    #undef MMAX_SCALAR_FMA
+    #undef MMAX_EVAL_METHOD
+    #undef MMAX_DEFINE
+    #undef MMAX_X86_FINITE
+    #undef MMAX_PASTE_
+    #undef MMAX_PASTE
+    #undef MMAX_
+    #undef MMAX_TWO_TO_64
+    #undef MMAX_TWO_TO_MINUS_64
+    #undef MMAX_ABOVE_ONE
+    #undef MMAX_LOAD
+    #undef MMAX_STORE
+    #undef MMAX_CASE_AVX512
+    #undef MMAX_CASE_AVX2
+    #undef MMAX_CASE_SSE2
+    #undef MMAX_CASE_NEON
+    #undef MMAX_CASE_WASM128
+    #undef MMAX_CASE_SCALAR
+    #undef MMAX_DISPATCH
+    #undef MMAX_WANT_IMPLEMENTATION
+    #if defined(MMAX_FILE_BY_DEFAULT)
+        #undef MMAX_FILE_BY_DEFAULT
+        #undef MULTIMAX_FILE
+    #endif
 #endif /* MMAX_WANT_IMPLEMENTATION, !MMAX_PASS */
