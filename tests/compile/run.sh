@@ -1,0 +1,211 @@
+#!/bin/sh
+# run.sh CC CXX INCLUDE_DIR: every way to include multimax.h that the contract names. One line a case; the first
+# failure ends it. CXX may be empty: no C++ then. RUN, if set, is put before each program (an emulator).
+set -u
+if [ $# -ne 3 ]; then
+    echo "usage: run.sh CC CXX INCLUDE_DIR" >&2
+    exit 2
+fi
+cc=$1
+cxx=$2
+include=$(cd "$3" && pwd) || exit 2
+header=$include/multimax.h
+run=${RUN:-}
+nm=${NM:-nm}
+here=$(cd "$(dirname "$0")" && pwd)
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 2
+
+warnings="-pedantic -Wall -Wextra -Wconversion -Wshadow -Wundef -Wunused -Werror"
+c99="$cc -std=c99 $warnings -I$here"
+c="$c99 -O2 -I$include"
+cpp="$cxx -x c++ -std=c++11 $warnings -O2 -I$here -I$include"
+
+# case TITLE COMMAND: the shell command must succeed.
+case_() {
+    if (eval "$2") >log 2>&1; then
+        echo "ok    $1"
+    else
+        echo "FAIL  $1"
+        echo "      $2"
+        sed 's/^/      /' log | head -40
+        exit 1
+    fi
+}
+
+# The same for commands that take a C++ compiler.
+case_cxx() {
+    if [ -n "$cxx" ]; then
+        case_ "$@"
+    else
+        echo "skip  $1"
+    fi
+}
+
+# all_names: every function of the contract.
+all_names() {
+    for type in f32 f64; do
+        for name in softmax multimax sparsemax entmax15 evsoftmax tanhmax seglu log_softmax log_multimax; do
+            echo mmax_${name}_$type
+            echo mmax_${name}_backward_$type
+        done
+        for name in softmax multimax sparsemax entmax15 evsoftmax; do
+            echo mmax_${name}_loss_$type
+        done
+        echo mmax_multimodality_$type
+        echo mmax_sparsity_$type
+    done
+    for name in status_string row rows multimax_identity multimax_from_checkpoint multimax_to_checkpoint isa_active \
+        isa_available isa_select isa_name labels; do
+        echo mmax_$name
+    done
+}
+
+# globals OBJECT: the names that it defines for the linker. wants OBJECT: the names that it needs.
+globals() { $nm -g "$1" | awk '$(NF-1) != "U" && $(NF-1) != "w" && NF >= 2 { print $NF }' | sort; }
+wants() { $nm -u "$1" | awk '{ print $NF }' | sort; }
+
+# empty FILE: whether it is; shows it otherwise.
+empty() { cat "$1"; [ ! -s "$1" ]; }
+
+# left_macros COMMAND...: macros that multimax.h itself defines and leaves, but for its own three prefixes.
+left_macros() {
+    "$@" | awk '/^# [0-9]+ "/ { own = $3 ~ /multimax\.h"$/ }
+                /^#define / { sub(/\(.*/, "", $2); if (own) { left[$2] = 1 } }
+                /^#undef / { delete left[$2] }
+                END { for (name in left) { if (name !~ /^(mmax_|MMAX_|MULTIMAX_)/) { print name } } }' | sort
+}
+
+# ---- plain ----
+for level in -O0 -O2 -O3 -Ofast; do
+    case_ "plain, C99 pedantic, $level" "$c99 $level -I$include $here/plain.c -o plain -lm && $run ./plain"
+done
+for std in gnu99 c11 gnu11 c17; do
+    case_ "plain, $std" "$cc -std=$std $warnings -I$here -I$include -fsyntax-only $here/plain.c"
+done
+for std in c++11 c++14 c++17 gnu++17 c++20; do
+    case_cxx "plain, $std" "$cxx -x c++ -std=$std $warnings -I$here -I$include -fsyntax-only $here/plain.c"
+done
+case_cxx "plain, C++11, built and run" "$cpp $here/plain.c -o plain -lm && $run ./plain"
+for macro in MULTIMAX_NO_DISPATCH MULTIMAX_NO_SIMD; do
+    case_ "plain, $macro" "$c -D$macro $here/plain.c -o plain -lm && $run ./plain"
+    case_cxx "plain, $macro, C++" "$cpp -D$macro $here/plain.c -o plain -lm && $run ./plain"
+done
+
+# ---- nothing leaves the file ----
+for level in -O0 -O2; do
+    case_ "nothing used: no warning, no symbol, $level" \
+        "$c99 $level -I$include -c $here/unused.c -o unused.o &&
+         [ \"\$(globals unused.o | tr -d _)\" = theonlysymbol ]"
+done
+case_ "plain: no symbol but main leaves the object" \
+    "$c -c $here/plain.c -o plain.o && globals plain.o && [ \"\$(globals plain.o | tr -d _)\" = main ]"
+case_cxx "nothing used, C++" \
+    "$cpp -c $here/unused.c -o unused.o && [ \"\$(globals unused.o | tr -d _)\" = theonlysymbol ]"
+case_ "no macro is left behind but mmax_, MMAX_, MULTIMAX_" \
+    "left_macros $cc -std=c99 -I$include -dD -E $here/unused.c >left; empty left"
+case_ "none in declarations, and none beside the implementation" \
+    "left_macros $cc -std=c99 -DMULTIMAX_EXTERN -I$include -dD -E $here/unused.c >left &&
+     left_macros $cc -std=c99 -DMULTIMAX_EXTERN -I$include -dD -E $here/implementation.c | grep -v '^MULTIMAX_' >>left;
+     empty left"
+case_cxx "none in C++" \
+    "left_macros $cxx -x c++ -std=c++11 -I$include -dD -E $here/unused.c >left; empty left"
+for k in 1 2 3 4 5 6; do
+    case_ "the including file's warnings stay alive, $k" \
+        "! $c -DCASE=$k -c $here/leftovers.c -o leftovers.o &&
+         $c -Wno-error -DCASE=$k -c $here/leftovers.c -o leftovers.o"
+done
+
+# ---- hostile macros ----
+case_ "hostile macros" "$c $here/hostile.c -o hostile -lm && $run ./hostile"
+case_ "hostile macros, no dispatch" "$c -DMULTIMAX_NO_DISPATCH $here/hostile.c -o hostile -lm && $run ./hostile"
+case_cxx "hostile macros, C++" "$cpp $here/hostile.c -o hostile -lm && $run ./hostile"
+case_ "hostile macros are what they were" \
+    "$cc -std=c99 -I$here -I$include -dM -E -DWITHOUT_MULTIMAX $here/hostile.c | grep -v WITHOUT | sort >before &&
+     $cc -std=c99 -I$here -I$include -dM -E $here/hostile.c | sort >after && comm -23 before after >lost;
+     empty lost"
+
+# ---- several files ----
+case_ "two plain files in one program" "$c $here/first.c $here/second.c -o two -lm && $run ./two"
+case_cxx "two plain files, C and C++" \
+    "$c -c $here/first.c -o first.o && $cpp -c $here/second.c -o second.o &&
+     $cxx first.o second.o -o two -lm && $run ./two"
+case $($cc -dumpmachine) in
+x86_64* | amd64*)
+    case_ "two files, one compiled with -mavx2 -mfma" \
+        "$c -c $here/first.c -o first.o && $c -mavx2 -mfma -c $here/second.c -o second.o &&
+         $cc first.o second.o -o two -lm && { ! grep -q avx2 /proc/cpuinfo || $run ./two; }"
+    case_ "two files, one compiled with -march=native" \
+        "$c -c $here/first.c -o first.o && $c -march=native -c $here/second.c -o second.o &&
+         $cc first.o second.o -o two -lm && $run ./two"
+    case_ "two files, one compiled with -mno-sse3" \
+        "$c -c $here/first.c -o first.o && $c -mno-sse3 -c $here/second.c -o second.o &&
+         $cc first.o second.o -o two -lm && $run ./two"
+    ;;
+esac
+
+# ---- shared ----
+# The whole implementation is compiled for every instruction set once; further ways to compile it take plain C.
+extern_="-DMULTIMAX_EXTERN"
+small="-DMULTIMAX_NO_SIMD"
+case_ "shared mode" \
+    "$c $extern_ -fno-pic -c $here/implementation.c -o implementation.o && $c $extern_ -c $here/plain.c -o plain.o &&
+     $cc -no-pie plain.o implementation.o -o shared -lm && $run ./shared"
+case_ "shared mode: the user's object holds no code of it" "$nm plain.o | grep -v ' U ' | grep mmax_ >code; empty code"
+case_ "shared mode: every global name of the implementation is mmax_" \
+    "globals implementation.o | sed 's/^_//' | grep -v '^mmax_' >others; empty others"
+case_ "shared mode: every function of the contract is there" \
+    "all_names | sort >all; globals implementation.o | sed 's/^_mmax/mmax/' | sort >there;
+     comm -23 all there >missing; empty missing"
+case_ "no heap, no transcendental of libm" \
+    "wants implementation.o >wanted; grep -E \
+     '^_?(malloc|calloc|realloc|free|(exp|exp2|expm1|log|log2|log1p|pow|sinh|cosh|tanh|ldexp)f?)\$' wanted >unwanted;
+     empty unwanted"
+case_ "the only writable data is the chosen instruction set" \
+    "$nm implementation.o | grep -i ' [bdc] '; [ \$($nm implementation.o | grep -ic ' [bdc] ') -le 1 ]"
+case_ "shared mode: declarations parse no intrinsics header" \
+    "$cc -std=c99 $extern_ -I$include -E $here/unused.c >declarations &&
+     ! grep -E '^# [0-9]+ \".*(intrin|arm_neon|wasm_simd128|cpuid)\\.h\"' declarations"
+case_ "shared mode: the implementation file has included the declarations before" \
+    "$c $extern_ $small -DDECLARED_BEFORE -c $here/implementation.c -o implementation.o &&
+     $cc plain.o implementation.o -o shared -lm && $run ./shared"
+case_ "shared mode: MULTIMAX_API stands before every declaration" \
+    "$c $extern_ $small -fPIC -fvisibility=hidden -DMULTIMAX_API='__attribute__((visibility(\"default\")))' \
+     -c $here/implementation.c -o implementation.o && $cc -shared implementation.o -o libshared.so -lm &&
+     $nm -D libshared.so | awk '\$2 == \"T\" { print \$3 }' | sort >there && comm -23 all there >missing;
+     empty missing"
+case_cxx "shared mode, C++ program and C implementation" \
+    "$c $extern_ $small -c $here/implementation.c -o implementation.o && $cpp $extern_ -c $here/plain.c -o plain.o &&
+     $cxx plain.o implementation.o -o shared -lm && $run ./shared"
+case_cxx "shared mode, C program and C++ implementation" \
+    "$cpp $extern_ $small -c $here/implementation.c -o implementation.o && $c $extern_ -c $here/plain.c -o plain.o &&
+     $cc plain.o implementation.o -o shared -lm && $run ./shared"
+case_ "shared mode, MULTIMAX_NO_DISPATCH" \
+    "$c $extern_ -DMULTIMAX_NO_DISPATCH $here/plain.c $here/implementation.c -o shared -lm && $run ./shared"
+
+# ---- stb habit ----
+case_ "stb habit" "$c $small -c $here/stb.c -o stb.o && $cc stb.o -o stb -lm && $run ./stb"
+case_ "stb habit: the code has external linkage" "globals stb.o >there && grep -q mmax_softmax_f32 there"
+case_ "stb habit, another file plain" \
+    "$c -c $here/second.c -o second.o && $cc stb.o second.o -o stb -lm && $run ./stb"
+case_ "stb habit, another file with declarations only" \
+    "$c $small -Dmain=stb_main $here/stb.c -c -o stb.o && $c $extern_ -c $here/plain.c -o plain.o &&
+     $cc stb.o plain.o -o stb -lm && $run ./stb"
+
+# ---- copies ----
+case_ "a renamed copy with MULTIMAX_FILE" \
+    "mkdir -p copy && cp $header copy/our_attention.h &&
+     $c99 -O2 -Icopy $here/renamed.c -o renamed -lm && $run ./renamed"
+case_ "a copy in a folder that is not an include directory" \
+    "mkdir -p vendor && cp $header vendor/multimax.h &&
+     $c99 -O2 -I. $here/vendored.c -o vendored -lm && $run ./vendored"
+
+# ---- version ----
+printf '#include "multimax.h"\nMULTIMAX_VERSION\n' >version.c
+version=$($cc -std=c99 $extern_ -I"$include" -E version.c | tail -1 | tr -d '"')
+case_ "strings finds the version, $version" \
+    "$c -c $here/plain.c -o plain.o && strings -a plain.o | grep -i multimax | grep -F '$version' &&
+     $c $here/plain.c -o plain -lm && strings -a plain | grep -i multimax | grep -F '$version'"
+
+echo "all compile cases passed with $cc${cxx:+ and $cxx}"

@@ -1,0 +1,39 @@
+/* Prints how this compiler lays out the public types: "NAME SIZE", then "NAME.FIELD OFFSET" in order. */
+#include "multimax.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+#define SIZE(type)          printf(#type " %u\n", (unsigned)sizeof(type))
+#define OFFSET(type, field) printf(#type "." #field " %u\n", (unsigned)offsetof(type, field))
+
+int main(void)
+{
+    SIZE(mmax_status);
+    SIZE(mmax_isa);
+    SIZE(mmax_shape);
+    OFFSET(mmax_shape, rows);
+    OFFSET(mmax_shape, cols);
+    OFFSET(mmax_shape, x_stride);
+    OFFSET(mmax_shape, y_stride);
+    OFFSET(mmax_shape, gx_stride);
+    OFFSET(mmax_shape, gy_stride);
+    OFFSET(mmax_shape, scale);
+    OFFSET(mmax_shape, lengths);
+    SIZE(mmax_multimax_params);
+    OFFSET(mmax_multimax_params, order);
+    OFFSET(mmax_multimax_params, t_b);
+    OFFSET(mmax_multimax_params, t_d);
+    OFFSET(mmax_multimax_params, b);
+    OFFSET(mmax_multimax_params, d);
+    SIZE(mmax_multimax_grads);
+    OFFSET(mmax_multimax_grads, t_b);
+    OFFSET(mmax_multimax_grads, t_d);
+    OFFSET(mmax_multimax_grads, b);
+    OFFSET(mmax_multimax_grads, d);
+    SIZE(mmax_targets);
+    OFFSET(mmax_targets, index);
+    OFFSET(mmax_targets, label_smoothing);
+    OFFSET(mmax_targets, grad_scale);
+    return 0;
+}

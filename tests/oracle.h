@@ -1,0 +1,435 @@
+/*
+ * oracle.h: the plain formula of every function of multimax.h in long double, one row at a time, forward and backward.
+ * No code is shared with the library. A test compares a result of the type T with it:
+ *
+ *     oracle o = {SOFTMAX, 0, NULL, 0, FLT_MAX, NULL, 0};
+ *     s[i] = oracle_score(&o, x[i], scale);                      all active entries of the row
+ *     oracle_forward(&o, y, s, n);
+ *     error = fabsl(result[i] - y[i]) / ulp(y[i], FLT_EPSILON, FLT_MIN);
+ *
+ * Rows with NaN, +inf or a sigma that overflows to +inf have no place here: the special cases have a test of their own.
+ * A score is the exact product scale * x, in two parts: the error of a score becomes a relative error of its exp.
+ * The error of the oracle is some 1e-19 where long double has 64 bits or more; where it is only double, tolerances for
+ * results in double are to be multiplied by ORACLE_SLACK, and y of sparsemax and entmax15 has the error of scores near 1.
+ * To be compiled without -ffast-math.
+ */
+#ifndef ORACLE_H
+#define ORACLE_H
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "multimax.h"
+
+typedef long double wide;
+#define ORACLE_SLACK (LDBL_MANT_DIG >= 64 ? 1.0 : 16.0)
+
+typedef struct score {
+    wide hi, lo; /* hi + lo; -inf and 0 for a masked entry */
+} score;
+
+typedef enum formula { SOFTMAX, MULTIMAX, SPARSEMAX, ENTMAX15, EVSOFTMAX, TANHMAX, SEGLU, FORMULAS } formula;
+
+typedef struct oracle {
+    formula f;
+    int logarithm;                 /* log of the result; softmax, multimax and evsoftmax */
+    const mmax_multimax_params *p; /* multimax, seglu */
+    double epsilon;                /* evsoftmax: the weight below the mean */
+    double largest;                /* of T: a score below -largest is masked */
+    const wide *observed;          /* evsoftmax: the result to follow where a score is within `near` of the mean, or */
+    wide near;                     /* NULL: an entry within rounding of the mean may fall on either side */
+} oracle;
+
+/* The formula of a function by its name: "log_softmax_f32" and "softmax_backward_f64" are SOFTMAX. */
+static inline formula oracle_formula(const char *name)
+{
+    static const char *const names[FORMULAS] = {"softmax",   "multimax", "sparsemax", "entmax15",
+                                                "evsoftmax", "tanhmax",  "seglu"};
+    int f = 0;
+    name += strncmp(name, "log_", 4) == 0 ? 4 : 0;
+    while (f < FORMULAS - 1 && strncmp(name, names[f], strlen(names[f])) != 0) {
+        ++f;
+    }
+    return (formula)f;
+}
+
+/* ==== arithmetic ==== */
+
+/* The distance between neighbours of v in a type with the given epsilon and smallest normal number. */
+static inline wide ulp(wide v, double eps, double least)
+{
+    int e;
+    v = fabsl(v);
+    (void)frexpl(v > least ? v : least, &e);
+    return ldexpl(eps, e - 1);
+}
+
+/* Pairwise: the error does not grow with n, also where every addition rounds the same way. */
+static inline wide oracle_sum(const wide *v, size_t n)
+{
+    wide sum = 0;
+    if (n > 16) {
+        return oracle_sum(v, n / 2) + oracle_sum(v + n / 2, n - n / 2);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        sum += v[i];
+    }
+    return sum;
+}
+
+static inline score difference(score a, score b)
+{
+    wide d = a.hi - b.hi, back = d - a.hi; /* TwoSum: Knuth, The Art of Computer Programming, 4.2.2 */
+    score result = {d, (a.hi - (d - back)) - (b.hi + back) + (a.lo - b.lo)};
+    return result;
+}
+
+/* The leading 26 bits of v. */
+static inline double leading_bits(double v)
+{
+    uint64_t bits;
+    memcpy(&bits, &v, 8);
+    bits &= ~(uint64_t)0x7ffffff;
+    memcpy(&v, &bits, 8);
+    return v;
+}
+
+/* a * b, exactly: Dekker's product, with parts by truncation. */
+static inline score product(double a, double b)
+{
+    wide hi = (wide)a * b, ah = leading_bits(a), al = a - ah, bh = leading_bits(b), bl = b - bh;
+    score result = {hi, ah * bh - hi + ah * bl + al * bh + al * bl};
+    return result;
+}
+
+static inline score negative(score a)
+{
+    score result = {-a.hi, -a.lo};
+    return result;
+}
+
+static inline wide exp_of(score a) { return expl(a.hi) * (1 + a.lo); }
+
+static inline int is_masked(score s) { return s.hi == -INFINITY; }
+
+/* ==== sigma ==== */
+
+/* One max term of sigma: (1-t_b) max(b-s,0)^n or (t_d-1) max(s-d,0)^n. */
+typedef struct sigma_term {
+    wide coefficient, unit; /* unit: what the rounding error of the coefficient is relative to */
+    wide q, side;           /* the max, and its derivative with respect to s: -1 or 1; 0 beyond the kink and at it */
+    wide q_unit;            /* what the rounding error of q is relative to */
+} sigma_term;
+
+/* k = 0 and 1: t_b and b of order 1 and 2; k = 2 and 3: t_d and d. */
+static inline sigma_term term_of(const mmax_multimax_params *p, int k, wide s)
+{
+    int low = k < 2;
+    wide t = low ? p->t_b[k] : p->t_d[k - 2], kink = low ? p->b[k] : p->d[k - 2];
+    sigma_term a = {low ? 1 - t : t - 1, 1 + fabsl(t), low ? kink - s : s - kink, low ? -1 : 1, fabsl(kink) + fabsl(s)};
+    if (!(a.q > 0) || k % 2 >= p->order) {
+        a.coefficient = a.unit = a.q = a.side = a.q_unit = 0;
+    }
+    return a;
+}
+
+/* sigma(s). *unit, where not NULL, becomes what the rounding error of an evaluation in T is relative to: parameters,
+ * scores, differences and terms rounded once each. */
+static inline wide oracle_sigma(const mmax_multimax_params *p, wide s, wide *unit)
+{
+    wide v = s, u = fabsl(s);
+    for (int k = 0; k < 4; ++k) {
+        sigma_term a = term_of(p, k, s);
+        wide power = k % 2 ? a.q * a.q : a.q;
+        v += a.coefficient * power;
+        u += a.unit * power + fabsl(a.coefficient) * (k % 2 ? 2 * a.q : 1) * a.q_unit;
+    }
+    if (unit) {
+        *unit = u;
+    }
+    return v;
+}
+
+/* Turns gradients with respect to sigma into gradients with respect to x, and adds those of the parameters to
+ * gp = {t_b1, t_b2, t_d1, t_d2, b1, b2, d1, d2}. The units go along; without sigma only the scale is left. */
+static inline void oracle_chain(const oracle *o, wide *g, wide *unit, wide *gp, wide *gp_unit, const score *s, size_t n,
+                                double scale)
+{
+    for (size_t i = 0; i < n; ++i) {
+        wide slope = 1, slope_unit = 1;
+        for (int k = 0; k < 4 && (o->f == MULTIMAX || o->f == SEGLU) && !is_masked(s[i]); ++k) {
+            sigma_term a = term_of(o->p, k, s[i].hi);
+            wide power = k % 2 ? a.q * a.q : a.q, dq = k % 2 ? 2 * a.q : a.side != 0,
+                 ddq = k % 2 && a.side != 0 ? 2 : 0;
+            wide dq_unit = a.unit * dq + fabsl(a.coefficient) * ddq * a.q_unit;
+            slope += a.side * a.coefficient * dq;
+            slope_unit += dq_unit;
+            gp[k] += g[i] * a.side * power;
+            gp_unit[k] += unit[i] * (power + dq * a.q_unit);
+            gp[k + 4] -= g[i] * a.side * a.coefficient * dq;
+            gp_unit[k + 4] += unit[i] * dq_unit;
+        }
+        g[i] *= slope * scale;
+        unit[i] *= slope_unit * scale;
+    }
+}
+
+/* ==== forward ==== */
+
+/* scale * x: exact, but rounded to T for sigma, as the library may. */
+static inline score oracle_score(const oracle *o, double x, double scale)
+{
+    score s = {x, 0};
+    if (x == -INFINITY) {
+        return s;
+    }
+    s = product(x, scale);
+    if (o->f == MULTIMAX || o->f == SEGLU) {
+        s.hi = o->largest > FLT_MAX ? (wide)(double)s.hi : (wide)(float)s.hi;
+        s.lo = 0;
+    }
+    if (s.hi < -(wide)o->largest) {
+        s.hi = -INFINITY;
+        s.lo = 0;
+    }
+    return s;
+}
+
+/* What is normalised: s, or sigma(s). */
+static inline score normalised_score(const oracle *o, score s)
+{
+    if ((o->f == MULTIMAX || o->f == SEGLU) && !is_masked(s)) {
+        s.hi = oracle_sigma(o->p, s.hi, NULL);
+        s.hi = s.hi < -(wide)o->largest ? -INFINITY : s.hi;
+    }
+    return s;
+}
+
+/* The largest score; tanhmax: the largest magnitude. -inf where all is masked. */
+static inline score oracle_top(const oracle *o, const score *s, size_t n)
+{
+    score top = {-INFINITY, 0};
+    for (size_t i = 0; i < n; ++i) {
+        score a = normalised_score(o, s[i]);
+        if (o->f == TANHMAX && a.hi < 0 && !is_masked(a)) {
+            a = negative(a);
+        }
+        if (a.hi > top.hi || (a.hi == top.hi && a.lo > top.lo)) {
+            top = a;
+        }
+    }
+    return top;
+}
+
+/* sparsemax, entmax15: y = max(z - tau, 0)^power with sum 1, where z = (s - top) / power, by Newton's method from below. */
+static inline void oracle_threshold(const oracle *o, wide *y, const score *s, size_t n, score top)
+{
+    int power = o->f == ENTMAX15 ? 2 : 1;
+    wide tau = -1, step = 1;
+    for (int k = 0; k < 200 && step > 4 * LDBL_EPSILON; ++k) {
+        wide sum, slope;
+        size_t support = 0;
+        for (size_t i = 0; i < n; ++i) {
+            score d = difference(s[i], top);
+            y[i] = is_masked(s[i]) ? 0 : fmaxl((d.hi + d.lo) / power - tau, 0);
+            support += y[i] > 0;
+        }
+        sum = oracle_sum(y, n);
+        slope = (wide)support;
+        if (power == 2) {
+            slope = 2 * sum;
+            for (size_t i = 0; i < n; ++i) {
+                y[i] *= y[i];
+            }
+            sum = oracle_sum(y, n);
+        }
+        step = (sum - 1) / slope;
+        tau += step;
+    }
+}
+
+/* evsoftmax: the weight of every entry, 1 from the mean on, else epsilon. */
+static inline void oracle_weights(const oracle *o, wide *y, const score *s, size_t n, score top)
+{
+    size_t active = 0;
+    wide mean, largest = 0;
+    for (size_t i = 0; i < n; ++i) {
+        active += !is_masked(s[i]);
+        y[i] = is_masked(s[i]) ? 0 : difference(s[i], top).hi;
+        largest = o->observed ? fmaxl(largest, o->observed[i]) : 0;
+    }
+    mean = oracle_sum(y, n) / (wide)active;
+    for (size_t i = 0; i < n; ++i) {
+        score d = difference(s[i], top);
+        int is_top = d.hi == 0 && d.lo == 0, kept = is_top || y[i] >= mean;
+        if (o->observed && !is_top && !is_masked(s[i]) && fabsl(y[i] - mean) <= o->near) {
+            kept = o->observed[i] > largest * exp_of(d) / 2;
+        }
+        y[i] = is_masked(s[i]) ? 0 : kept ? 1 : (wide)o->epsilon;
+    }
+}
+
+/* y = phi(s); masked entries 0, or -inf for seglu and logarithms. */
+static inline void oracle_forward(const oracle *o, wide *y, const score *s, size_t n)
+{
+    score top = oracle_top(o, s, n);
+    wide sum;
+    if (is_masked(top) || o->f == SEGLU) {
+        for (size_t i = 0; i < n; ++i) {
+            y[i] = o->f == SEGLU ? normalised_score(o, s[i]).hi : o->logarithm ? -INFINITY : 0;
+        }
+        return;
+    }
+    if (o->f == SPARSEMAX || o->f == ENTMAX15) {
+        oracle_threshold(o, y, s, n, top);
+        return;
+    }
+    if (o->f == EVSOFTMAX) {
+        oracle_weights(o, y, s, n, top);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        score a = normalised_score(o, s[i]);
+        if (is_masked(a)) {
+            y[i] = 0;
+        } else if (o->f == TANHMAX) {
+            y[i] = exp_of(difference(a, top)) + exp_of(difference(negative(a), top));
+        } else {
+            y[i] = (o->f == EVSOFTMAX ? y[i] : 1) * exp_of(difference(a, top));
+        }
+    }
+    sum = oracle_sum(y, n);
+    for (size_t i = 0; i < n; ++i) {
+        score a = normalised_score(o, s[i]);
+        if (is_masked(a)) {
+            y[i] = o->logarithm ? -INFINITY : 0;
+        } else if (o->f == TANHMAX) { /* 2 sinh(a) exp(-top), without cancellation */
+            score m = a.hi < 0 ? negative(a) : a;
+            y[i] = exp_of(difference(m, top)) * -expm1l(-2 * m.hi) * (a.hi < 0 ? -1 : 1) / sum;
+        } else if (o->logarithm) { /* evsoftmax: y / exp is its weight */
+            score d = difference(a, top);
+            int below = o->f == EVSOFTMAX && y[i] < exp_of(d) * (1 + (wide)o->epsilon) / 2;
+            y[i] = d.hi + (d.lo - logl(sum) + (below ? logl(o->epsilon) : 0));
+        } else {
+            y[i] /= sum;
+        }
+    }
+}
+
+/* ==== backward ==== */
+
+/*
+ * gx, and gp added to, from the result y that was rounded to T: what the library gets. unit[i] and gp_unit[k] are what
+ * a rounding error in T is relative to: the sums of the magnitudes. `scratch` has n entries.
+ */
+static inline void oracle_backward(const oracle *o, wide *gx, wide *unit, wide *gp, wide *gp_unit, const wide *gy,
+                                   const wide *y, const score *s, size_t n, double scale, wide *scratch)
+{
+    wide *w = scratch, dot, dot_unit, norm = 1, cosh_sum = 0;
+    score top = {0, 0};
+    if (o->f == TANHMAX) {
+        top = oracle_top(o, s, n);
+        for (size_t i = 0; i < n; ++i) {
+            w[i] = is_masked(s[i]) ? 0 : exp_of(difference(s[i], top)) + exp_of(difference(negative(s[i]), top));
+        }
+        cosh_sum = oracle_sum(w, n);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        int active = o->f == TANHMAX || o->f == SEGLU ? !is_masked(s[i]) : o->logarithm ? y[i] != -INFINITY : y[i] != 0;
+        wide root = o->f == ENTMAX15 ? sqrtl(y[i]) : o->f == SPARSEMAX ? 1 : y[i];
+        w[i] = !active ? 0 : o->logarithm ? expl(y[i]) : root;
+        gx[i] = !active ? 0 : o->logarithm ? gy[i] : w[i] * gy[i];
+        unit[i] = fabsl(gx[i]);
+    }
+    dot = oracle_sum(gx, n);
+    dot_unit = oracle_sum(unit, n);
+    if (o->f == SPARSEMAX || o->f == ENTMAX15) {
+        norm = oracle_sum(w, n);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        int by_score = o->f == TANHMAX || o->f == SEGLU || o->logarithm;
+        int active = by_score ? !is_masked(normalised_score(o, s[i])) : w[i] != 0;
+        wide own = o->logarithm || o->f == SEGLU ? 1 : w[i];
+        if (o->f == SEGLU) {
+            w[i] = 0;
+        }
+        if (o->f == TANHMAX && active) {
+            own = (exp_of(difference(s[i], top)) + exp_of(difference(negative(s[i]), top))) / cosh_sum;
+        }
+        gx[i] = active ? own * gy[i] - w[i] * dot / norm : 0;
+        unit[i] = active ? fabsl(own * gy[i]) + fabsl(w[i]) * dot_unit / norm : 0;
+    }
+    oracle_chain(o, gx, unit, gp, gp_unit, s, n, scale);
+}
+
+/* ==== losses and metrics ==== */
+
+/* The share of entry i in the smoothed target. */
+static inline wide oracle_target(size_t i, size_t index, double smoothing, size_t active)
+{
+    return (i == index ? 1 - (wide)smoothing : 0) + (wide)smoothing / (wide)active;
+}
+
+/* The loss of one row with an unmasked target; y becomes phi(s), so that y - q is the gradient for oracle_chain(). */
+static inline wide oracle_loss(const oracle *o, wide *y, const score *s, size_t n, size_t index, double smoothing)
+{
+    oracle plain = *o;
+    score top = oracle_top(o, s, n);
+    size_t active = 0;
+    wide loss = 0;
+    plain.logarithm = o->f != SPARSEMAX && o->f != ENTMAX15;
+    oracle_forward(&plain, y, s, n);
+    for (size_t i = 0; i < n; ++i) {
+        active += !is_masked(s[i]);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        wide q = oracle_target(i, index, smoothing, active);
+        if (is_masked(s[i])) {
+            y[i] = 0;
+        } else if (plain.logarithm) {
+            loss -= q > 0 ? q * y[i] : 0;
+            y[i] = expl(y[i]);
+        } else { /* Fenchel-Young; the scores less their maximum, as y and q have the same sum */
+            loss += difference(s[i], top).hi * (y[i] - q);
+            loss += o->f == SPARSEMAX ? (q * q - y[i] * y[i]) / 2 : (q * sqrtl(q) - y[i] * sqrtl(y[i])) * 4 / 3;
+        }
+    }
+    return loss;
+}
+
+/* Definition 3.2, x unscaled, masked entries -inf. Sets *count to the number of entries in the mean. */
+static inline wide oracle_multimodality(const wide *y, const wide *x, size_t n, double epsilon, size_t *count)
+{
+    size_t top = 0;
+    wide sum = 0;
+    *count = 0;
+    for (size_t i = 1; i < n; ++i) {
+        top = x[i] > x[top] ? i : top;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        if (x[i] > epsilon && x[i] < x[top]) {
+            sum += y[top] - y[i];
+            ++*count;
+        }
+    }
+    return 1 - sum / (wide)*count;
+}
+
+/* Definition 3.3. A reference of 0 is one that has underflowed. */
+static inline wide oracle_sparsity(const wide *y, const wide *x, size_t n, double epsilon, wide reference,
+                                   size_t *count)
+{
+    wide sum = 0;
+    *count = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (x[i] > -INFINITY && x[i] < epsilon) {
+            sum += reference > 0 ? expl(-y[i] / reference) : y[i] == 0;
+            ++*count;
+        }
+    }
+    return sum / (wide)*count;
+}
+
+#endif /* ORACLE_H */

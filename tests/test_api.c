@@ -1,0 +1,361 @@
+/*
+ * test_api.c: shapes, parameters, checkpoints, instruction sets, status strings, versions, and the two metrics against
+ * their definitions.
+ */
+#include "function_table.h"
+
+/* ==== small functions ==== */
+
+static void test_shapes(void)
+{
+    TEST("mmax_row is one contiguous vector, mmax_rows contiguous rows, mmax_labels has no smoothing") {
+        const int32_t index[1] = {3};
+        mmax_shape row = mmax_row(7), rows = mmax_rows(5, 7);
+        mmax_targets t = mmax_labels(index);
+        CHECK(row.rows == 1 && row.cols == 7, "%u x %u", (unsigned)row.rows, (unsigned)row.cols);
+        CHECK(rows.rows == 5 && rows.cols == 7, "%u x %u", (unsigned)rows.rows, (unsigned)rows.cols);
+        CHECK(row.lengths == NULL && rows.lengths == NULL, "lengths are not NULL");
+        CHECK((row.scale == 0 || row.scale == 1) && (rows.scale == 0 || rows.scale == 1), "%g %g", row.scale,
+              rows.scale);
+        CHECK((rows.x_stride == 0 || rows.x_stride == 7) && (rows.y_stride == 0 || rows.y_stride == 7) &&
+                  (rows.gx_stride == 0 || rows.gx_stride == 7) && (rows.gy_stride == 0 || rows.gy_stride == 7),
+              "the rows are not contiguous");
+        CHECK(t.index == index && t.label_smoothing == 0 && (t.grad_scale == 0 || t.grad_scale == 1), "%g %g",
+              t.label_smoothing, t.grad_scale);
+    }
+    TEST("defaults: stride 0 is cols, scale 0 is 1, grad_scale 0 is 1") {
+        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) {
+            static uint64_t by_default[2 * 33];
+            double value;
+            call c = call_of(f, 2, 33, NORMAL_4, 60);
+            c.t.grad_scale = c.s.scale = 0;
+            c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 0;
+            CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+            for (size_t i = 0; i < 2 * 33; ++i) {
+                by_default[i] = get_bits(f, c.array[OUT], i);
+            }
+            value = row_storage[1];
+            c.t.grad_scale = c.s.scale = 1;
+            c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 33;
+            CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+            for (size_t i = 0; i < 2 * 33; ++i) {
+                CHECK(by_default[i] == get_bits(f, c.array[OUT], i), "%s: entry %u", f->name, (unsigned)i);
+            }
+            CHECK(bits_of(value) == bits_of(row_storage[1]), "%s: %g, %g", f->name, value, row_storage[1]);
+        }
+    }
+}
+
+static void test_params(void)
+{
+    TEST("the identity has t = 1 and b = d = 0, and is softmax") {
+        for (int order = 1; order <= 2; ++order) {
+            mmax_multimax_params p = mmax_multimax_identity(order);
+            CHECK(p.order == order, "order %d", p.order);
+            for (int k = 0; k < 2; ++k) {
+                CHECK(p.t_b[k] == 1 && p.t_d[k] == 1 && p.b[k] == 0 && p.d[k] == 0, "order %d, term %d", order, k);
+            }
+            FOR_EACH_ISA(isa) for (size_t k = 0; k < 2; ++k) {
+                const function *softmax = function_named(k ? "softmax_f64" : "softmax_f32");
+                const function *multimax = function_named(k ? "multimax(1)_f64" : "multimax(1)_f32");
+                call c = call_of(softmax, 1, 100, NORMAL_4, 61), m = c;
+                m.array[OUT] = storage[Y];
+                m.p = &p;
+                CHECK(softmax->run(&c) == MMAX_OK && multimax->run(&m) == MMAX_OK, "status");
+                for (size_t i = 0; i < 100; ++i) {
+                    double a = get(softmax, c.array[OUT], i), b = get(softmax, m.array[OUT], i);
+                    CHECK(fabs(a - b) <= 20 * eps_of(softmax) * a, "%g, %g", a, b);
+                }
+            }
+        }
+    }
+    TEST("a checkpoint holds ranges = {b1, d1, b2, d2} and ts = {1-t_b1, t_d1-1, 1-t_b2, t_d2-1}") {
+        const double ranges[4] = {-0.25, 1.5, -3, 2.75}, ts[4] = {-0.5, -0.125, 0.0625, 0.75};
+        for (int order = 1; order <= 2; ++order) {
+            double r[4] = {9, 9, 9, 9}, t[4] = {9, 9, 9, 9};
+            mmax_multimax_params p = mmax_multimax_from_checkpoint(order, ranges, ts);
+            CHECK(p.order == order, "order %d", p.order);
+            CHECK(p.b[0] == -0.25 && p.d[0] == 1.5 && p.t_b[0] == 1.5 && p.t_d[0] == 0.875, "first order");
+            if (order == 2) {
+                CHECK(p.b[1] == -3 && p.d[1] == 2.75 && p.t_b[1] == 0.9375 && p.t_d[1] == 1.75, "second order");
+            }
+            mmax_multimax_to_checkpoint(r, t, &p);
+            for (int k = 0; k < 2 * order; ++k) {
+                CHECK(r[k] == ranges[k] && t[k] == ts[k], "order %d: %d: %g %g", order, k, r[k], t[k]);
+            }
+        }
+    }
+    TEST("to a checkpoint and back, for parameters at random") {
+        random_state = 62;
+        for (int k = 0; k < 1000; ++k) {
+            double r[4], t[4];
+            mmax_multimax_params p = mmax_multimax_identity(2), q;
+            for (int n = 0; n < 2; ++n) {
+                p.t_b[n] = 1 + random_normal();
+                p.t_d[n] = 1 + random_normal();
+                p.b[n] = random_normal();
+                p.d[n] = random_normal();
+            }
+            mmax_multimax_to_checkpoint(r, t, &p);
+            q = mmax_multimax_from_checkpoint(2, r, t);
+            for (int n = 0; n < 2; ++n) {
+                CHECK(q.b[n] == p.b[n] && q.d[n] == p.d[n], "kinks %g %g", q.b[n], q.d[n]);
+                CHECK(fabs(q.t_b[n] - p.t_b[n]) < 1e-15 && fabs(q.t_d[n] - p.t_d[n]) < 1e-15, "temperatures %g %g",
+                      q.t_b[n], q.t_d[n]);
+            }
+        }
+    }
+    TEST("order 1 neither reads the second entries of p nor touches those of gp") {
+        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) if (f->order == 1) {
+            mmax_multimax_params p = params_of_order[1];
+            uint64_t first = 0;
+            for (int garbage = 0; garbage < 2; ++garbage) {
+                call c = call_of(f, 1, 70, NORMAL_1, 63);
+                c.p = &p;
+                gp_storage.t_b[1] = gp_storage.t_d[1] = gp_storage.b[1] = gp_storage.d[1] = 4.5;
+                if (garbage) {
+                    p.t_b[1] = p.t_d[1] = p.b[1] = p.d[1] = double_of(0x7ff8000000000000);
+                }
+                make_y(f, &c);
+                CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+                CHECK(gp_storage.t_b[1] == 4.5 && gp_storage.t_d[1] == 4.5 && gp_storage.b[1] == 4.5 &&
+                          gp_storage.d[1] == 4.5, "%s: gp", f->name);
+                for (size_t i = 0; i < 70; ++i) {
+                    first += (garbage ? (uint64_t)0 - 1 : 1) * (i + 1) * get_bits(f, c.array[OUT], i);
+                }
+            }
+            CHECK(first == 0, "%s reads them", f->name);
+        }
+    }
+    TEST("gp is added to, call by call and row by row") {
+        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) if (has(f, HAS_GP)) {
+            mmax_multimax_grads once, sum;
+            call c = call_of(f, 4, 50, NORMAL_1, 64);
+            CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+            once = gp_storage;
+            memset(&gp_storage, 0, sizeof gp_storage);
+            for (size_t row = 0; row < 4; ++row) {
+                call one = c;
+                for (int r = 0; r < ARRAYS; ++r) {
+                    one.array[r] = (char *)c.array[r] + row * 50 * f->size;
+                }
+                one.per_row = c.per_row + row;
+                one.t.index = c.t.index + row;
+                one.s.rows = 1;
+                CHECK(f->run(&one) == MMAX_OK, "%s", f->name);
+            }
+            sum = gp_storage;
+            for (size_t k = 0; k < sizeof once / sizeof(double); ++k) {
+                double x, y;
+                memcpy(&x, (const char *)&once + k * sizeof x, sizeof x);
+                memcpy(&y, (const char *)&sum + k * sizeof y, sizeof y);
+                CHECK(fabs(x - y) <= 1e-13 * (1 + fabs(x)), "%s: gradient %u: %.17g, row by row %.17g", f->name,
+                      (unsigned)k, x, y);
+            }
+        }
+    }
+}
+
+static void test_status_strings(void)
+{
+    TEST("mmax_status_string is a sentence for every status, also for unknown values") {
+        for (int k = -3; k < 40; ++k) {
+            const char *text = mmax_status_string((mmax_status)k);
+            CHECK(text != NULL && strlen(text) > 1, "status %d", k);
+        }
+        for (int k = MMAX_OK; k <= MMAX_ERR_ISA; ++k) {
+            for (int other = MMAX_OK; other < k; ++other) {
+                CHECK(strcmp(mmax_status_string((mmax_status)k), mmax_status_string((mmax_status)other)) != 0,
+                      "%d and %d read the same", k, other);
+            }
+        }
+        CHECK(mmax_status_string((mmax_status)0x7fffffff) != NULL, "INT_MAX");
+        CHECK(MMAX_OK == 0 && MMAX_ERR_NULL == 1 && MMAX_ERR_SHAPE == 2 && MMAX_ERR_PARAM == 3 && MMAX_ERR_ALIAS == 4 &&
+                  MMAX_ERR_ISA == 5, "the numbers are part of the interface");
+    }
+}
+
+static void test_isa(void)
+{
+    TEST("the active instruction set is available; a selected one is active; an unavailable one changes nothing") {
+        mmax_isa at_start = mmax_isa_active();
+        int available = 0;
+        CHECK(mmax_isa_available(at_start), "%s", mmax_isa_name(at_start));
+        for (int k = 0; k < MMAX_ISA_COUNT; ++k) {
+            mmax_isa isa = (mmax_isa)k, was = mmax_isa_active();
+            mmax_status status = mmax_isa_select(isa);
+            available += mmax_isa_available(isa) != 0;
+            if (mmax_isa_available(isa)) {
+                CHECK(status == MMAX_OK && mmax_isa_active() == isa, "%s", mmax_isa_name(isa));
+            } else {
+                CHECK(status == MMAX_ERR_ISA && mmax_isa_active() == was, "%s", mmax_isa_name(isa));
+            }
+        }
+        CHECK(available >= 1, "none is available");
+        CHECK(mmax_isa_select(at_start) == MMAX_OK && mmax_isa_active() == at_start, "back to the first");
+    }
+    TEST("values out of range are not available, not selectable, and have a name that is not NULL") {
+        static const int outside[] = {-1, MMAX_ISA_COUNT, 31, 32, 33, 64, 1000, 0x7fffffff, -0x7fffffff};
+        mmax_isa was = mmax_isa_active();
+        for (size_t k = 0; k < COUNT(outside); ++k) {
+            mmax_isa isa = (mmax_isa)outside[k];
+            CHECK(mmax_isa_available(isa) == 0, "%d", outside[k]);
+            CHECK(mmax_isa_select(isa) == MMAX_ERR_ISA && mmax_isa_active() == was, "%d", outside[k]);
+            CHECK(mmax_isa_name(isa) != NULL, "%d", outside[k]);
+        }
+    }
+    TEST("names") {
+        static const char *const names[MMAX_ISA_COUNT] = {"scalar", "sse2", "avx2", "avx512", "neon", "wasm128"};
+        for (int k = 0; k < MMAX_ISA_COUNT; ++k) {
+            CHECK(strcmp(mmax_isa_name((mmax_isa)k), names[k]) == 0, "%s, not %s", mmax_isa_name((mmax_isa)k),
+                  names[k]);
+        }
+    }
+}
+
+static void test_version(void)
+{
+    TEST("the version string is that of the three numbers") {
+        char text[64];
+        sprintf(text, "%d.%d.%d", MULTIMAX_VERSION_MAJOR, MULTIMAX_VERSION_MINOR, MULTIMAX_VERSION_PATCH);
+        CHECK(strcmp(text, MULTIMAX_VERSION) == 0, "%s, numbers %s", MULTIMAX_VERSION, text);
+    }
+}
+
+/* ==== metrics ==== */
+
+static int is_active(const function *f, const call *c, size_t i)
+{
+    return !is_special(f, c->array[X], i, MINUS_INF);
+}
+
+static double multimodality(const function *f, const call *c, size_t n)
+{
+    size_t top = n, count = 0;
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (is_active(f, c, i) && (top == n || get(f, c->array[X], i) > get(f, c->array[X], top))) {
+            top = i;
+        }
+    }
+    for (size_t i = 0; i < n; ++i) {
+        double x = get(f, c->array[X], i);
+        if (is_active(f, c, i) && x > c->epsilon && x < get(f, c->array[X], top)) {
+            sum += get(f, c->array[Y], top) - get(f, c->array[Y], i);
+            ++count;
+        }
+    }
+    return count ? 1 - sum / (double)count : -1;
+}
+
+static double sparsity(const function *f, const call *c, size_t n)
+{
+    const function *softmax = function_named(f->size == 4 ? "softmax_f32" : "softmax_f64");
+    static double y[MAX_ENTRIES];
+    double reference = c->reference, sum = 0;
+    size_t count = 0;
+    if (reference == 0) {
+        call s = *c;
+        s.array[OUT] = y;
+        CHECK(softmax->run(&s) == MMAX_OK, "softmax");
+        reference = 1;
+        for (size_t i = 0; i < n; ++i) {
+            if (is_active(f, c, i)) {
+                reference = fmin(reference, get(f, y, i));
+            }
+        }
+    }
+    for (size_t i = 0; i < n; ++i) {
+        if (is_active(f, c, i) && get(f, c->array[X], i) < c->epsilon) {
+            double p = get(f, c->array[Y], i);
+            sum += reference == 0 ? p == 0 : exp(-p / reference);
+            ++count;
+        }
+    }
+    return count ? sum / (double)count : -1;
+}
+
+/* The definitions above give -1 for NaN: with probabilities a metric lies in [0,1]. */
+static void check_metric(const function *f, const call *c, size_t n, const char *what)
+{
+    double right = has(f, HAS_REFERENCE) ? sparsity(f, c, n) : multimodality(f, c, n);
+    CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, n));
+    if (right < 0) {
+        CHECK(is_nan_double(row_storage[0]), AT ": %s: %g where there is no such entry", AT_ARGS(f, n), what,
+              row_storage[0]);
+    } else {
+        CHECK(fabs(row_storage[0] - right) <= 200 * eps_of(f), AT ": %s: %.10g, not %.10g", AT_ARGS(f, n), what,
+              row_storage[0], right);
+    }
+}
+
+static void test_metrics(void)
+{
+    static const double thresholds[] = {0, -1.5, 0.75, 2, -1e9, 1e9};
+    static const law laws[] = {NORMAL_1, NORMAL_4, TIES, MASKED, EQUAL, ONE_HOT};
+    TEST("metrics by their definitions; thresholds apply to x unscaled; reference 0 is softmax(scale * x)_min") {
+        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == METRIC) {
+            for (size_t k = 0; k < COUNT(thresholds) * COUNT(laws) * 4; ++k) {
+                call c = call_of(f, 1, n, laws[k / 4 % COUNT(laws)], 70 + k);
+                c.epsilon = thresholds[k / 4 / COUNT(laws)];
+                c.reference = k % 2 ? 1.0 / (double)n : 0;
+                c.s.scale = k / 2 % 2 ? 0.125 : 0;
+                make_y(f, &c);
+                check_metric(f, &c, n, "random row");
+            }
+        }
+    }
+    TEST("a threshold is strict: an entry equal to epsilon counts in neither metric") {
+        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == METRIC) {
+            call c = call_of(f, 1, n, EQUAL, 71);
+            set(f, c.array[X], n - 1, 3);
+            make_y(f, &c);
+            c.epsilon = get(f, c.array[X], 0);
+            check_metric(f, &c, n, "epsilon is an entry");
+        }
+    }
+    TEST("multi-modality: y_max is y at the first largest x, and equal entries do not count") {
+        FOR_EACH_ISA(isa) {
+            const float x[5] = {1, 3, 2, 3, 3}, y[5] = {0.5f, 0.25f, 0.125f, 0.75f, 0.875f};
+            double out = 0;
+            CHECK(mmax_multimodality_f32(&out, y, x, 0, mmax_row(5)) == MMAX_OK, "status");
+            CHECK(fabs(out - (1 - ((0.25 - 0.5) + (0.25 - 0.125)) / 2)) < 1e-12, "%g", out);
+            CHECK(mmax_multimodality_f32(&out, y, x, 1.5, mmax_row(5)) == MMAX_OK, "status");
+            CHECK(fabs(out - (1 - (0.25 - 0.125))) < 1e-12, "%g", out);
+        }
+    }
+    TEST("sparsity: where the reference has underflowed to 0, 1 if y_l = 0, else 0") {
+        FOR_EACH_ISA(isa) {
+            const double x[5] = {0, -2000, -1, -3000, 5}, y[5] = {0.25, 0, 0.125, 1e-300, 0.5};
+            const float xs[3] = {0, -300, -1}, ys[3] = {0.25f, 0, 0.125f};
+            double out = 0;
+            CHECK(mmax_sparsity_f64(&out, y, x, 4, 0, mmax_row(5)) == MMAX_OK, "status");
+            CHECK(out == 0.25, "%g", out);
+            CHECK(mmax_sparsity_f64(&out, y, x, -0.5, 0, mmax_row(5)) == MMAX_OK, "status");
+            CHECK(fabs(out - 1.0 / 3) < 1e-15, "%g", out);
+            CHECK(mmax_sparsity_f32(&out, ys, xs, -0.5, 0, mmax_row(3)) == MMAX_OK, "status");
+            CHECK(out == 0.5, "%g", out);
+        }
+    }
+    TEST("metrics are NaN where there is a NaN in the row of x or y, and where no entry counts") {
+        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == METRIC) {
+            for (int r = Y; r <= X; ++r) {
+                call c = call_of(f, 1, n, NORMAL_1, 72);
+                set_special(f, c.array[r], n / 2, QUIET_NAN);
+                c.epsilon = has(f, HAS_REFERENCE) ? -9 : 9; /* no entry counts, and yet */
+                CHECK(f->run(&c) == MMAX_OK && is_nan_double(row_storage[0]), AT, AT_ARGS(f, n));
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    test_shapes();
+    test_params();
+    test_status_strings();
+    test_isa();
+    test_version();
+    test_metrics();
+    return check_report();
+}

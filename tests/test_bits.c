@@ -1,0 +1,317 @@
+/*
+ * test_bits.c: a row's bits depend on that row alone. Not on the number of rows, its place in the batch, stride,
+ * alignment, in place or not, the calling thread; nor on the instruction set, among those with fused multiply-add.
+ * SSE2 and the others are compared with themselves only. Losses, logarithms and metrics included.
+ */
+#define _POSIX_C_SOURCE 200112L
+
+#include "function_table.h"
+
+#if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)
+#include <pthread.h>
+#define HAVE_THREADS 1
+#else
+#define HAVE_THREADS 0
+#endif
+
+/* What a row gives on its own. */
+typedef struct result {
+    uint64_t out[40000], per_row;
+    mmax_multimax_grads gp;
+} result;
+
+static result alone, first_with_fma;
+static double other[ARRAYS][MAX_ENTRIES], other_per_row[MAX_ROWS];
+static int32_t other_index[MAX_ROWS];
+static mmax_multimax_grads other_gp;
+
+static int uses_fma(int isa)
+{
+#if defined(__FAST_MATH__)
+    return isa < 0; /* bits may differ */
+#else
+    int hardware_fma = 0;
+#if defined(__FMA__) || defined(__aarch64__) || defined(FP_FAST_FMAF)
+    hardware_fma = FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16;
+#endif
+    return isa == MMAX_ISA_AVX2 || isa == MMAX_ISA_AVX512 || isa == MMAX_ISA_NEON ||
+           (isa == MMAX_ISA_SCALAR && hardware_fma);
+#endif
+}
+
+static void run_ok(const function *f, const call *c)
+{
+    mmax_status status = f->run(c);
+    CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, c->s.cols), mmax_status_string(status));
+}
+
+static void run_alone(const function *f, const call *c)
+{
+    memset(&gp_storage, 0, sizeof gp_storage);
+    run_ok(f, c);
+    for (size_t i = 0; has(f, HAS_OUT) && i < c->s.cols; ++i) {
+        alone.out[i] = get_bits(f, c->array[OUT], i);
+    }
+    alone.per_row = bits_of(row_storage[0]);
+    alone.gp = gp_storage;
+}
+
+/* NaN has no promised bits in gp. */
+static uint64_t gp_bits(const mmax_multimax_grads *gp, size_t k)
+{
+    double d;
+    memcpy(&d, (const char *)gp + k * sizeof d, sizeof d);
+    return is_nan_double(d) ? 1 : bits_of(d);
+}
+
+static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b)
+{
+    size_t k = 0;
+    while (k < sizeof *a / sizeof(double) && gp_bits(a, k) == gp_bits(b, k)) {
+        ++k;
+    }
+    return k == sizeof *a / sizeof(double);
+}
+
+static void check_row(const function *f, const void *out, double per_row, size_t n, const char *what, unsigned place)
+{
+    size_t i = 0;
+    while (has(f, HAS_OUT) && i < n && get_bits(f, out, i) == alone.out[i]) {
+        ++i;
+    }
+    CHECK(!has(f, HAS_OUT) || i == n, AT ": %s, row %u: entry %u is %llx, alone %llx", AT_ARGS(f, n), what, place,
+          (unsigned)i, (unsigned long long)get_bits(f, out, i), (unsigned long long)alone.out[i]);
+    CHECK(bits_of(per_row) == alone.per_row, AT ": %s, row %u: %llx, alone %llx", AT_ARGS(f, n), what, place,
+          (unsigned long long)bits_of(per_row), (unsigned long long)alone.per_row);
+}
+
+static int is_ours(size_t row, size_t every)
+{
+    return row % every == every - 1;
+}
+
+/*
+ * The row of c as every `every`-th row of a batch of `rows`, other rows between, at random strides and offsets;
+ * with `in_place` the output lies on that input; with `shortened` the batch has more columns and lengths say n.
+ */
+static void check_in_batch(const function *f, const call *c, size_t rows, size_t every, int in_place, int shortened)
+{
+    const char *what = in_place ? "in place" : shortened ? "lengths" : rows > 1 ? "batch" : "stride and offset";
+    size_t n = c->s.cols, cols = n + (shortened ? 1 + random_below(6) : 0);
+    uint32_t lengths[MAX_ROWS];
+    call b = *c;
+    b.s.rows = rows;
+    b.s.cols = cols;
+    b.s.lengths = shortened ? lengths : NULL;
+    b.per_row = other_per_row;
+    b.t.index = other_index;
+    memset(&other_gp, 0, sizeof other_gp);
+    b.gp = &other_gp;
+    for (int r = 0; r < ARRAYS; ++r) {
+        b.array[r] = (char *)other[r] + random_below(20) * f->size;
+        *stride_of(f, &b.s, (role)r) = cols + random_below(5);
+    }
+    for (int r = GY; r <= X; ++r) {
+        size_t stride = *stride_of(f, &b.s, (role)r);
+        for (size_t row = 0; row < rows; ++row) {
+            void *to = (char *)b.array[r] + row * stride * f->size;
+            if (is_ours(row, every)) {
+                memcpy(to, c->array[r], n * f->size);
+            } else {
+                fill(f, to, cols, r == X ? (law)random_below(LAWS) : NORMAL_1);
+                set_special(f, to, random_below(n), (special)random_below(SPECIALS));
+            }
+        }
+    }
+    for (size_t row = 0; row < rows; ++row) {
+        lengths[row] = (uint32_t)n;
+        other_index[row] = is_ours(row, every) ? c->t.index[0] : (int32_t)random_below(n);
+    }
+    if (in_place) {
+        b.array[OUT] = b.array[in_place];
+        *stride_of(f, &b.s, OUT) = *stride_of(f, &b.s, (role)in_place);
+    }
+    run_ok(f, &b);
+    for (size_t row = every - 1; row < rows; row += every) {
+        const void *out = (char *)b.array[OUT] + row * *stride_of(f, &b.s, OUT) * f->size;
+        check_row(f, out, f->kind == LOSS || f->kind == METRIC ? other_per_row[row] : 0, n, what, (unsigned)row);
+    }
+    if (rows == 1) {
+        CHECK(same_gp(&other_gp, &alone.gp), AT ": %s: gp differs", AT_ARGS(f, n), what);
+    }
+}
+
+static void check_isa(const function *f, size_t n, int isa, int *fma_seen)
+{
+    if (!uses_fma(isa)) {
+        return;
+    }
+    if (!*fma_seen) {
+        first_with_fma = alone;
+        *fma_seen = 1;
+        return;
+    }
+    for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
+        CHECK(alone.out[i] == first_with_fma.out[i], AT ": entry %u is %llx, on the first instruction set %llx",
+              AT_ARGS(f, n), (unsigned)i, (unsigned long long)alone.out[i], (unsigned long long)first_with_fma.out[i]);
+    }
+    CHECK(alone.per_row == first_with_fma.per_row, AT ": %llx, on the first instruction set %llx", AT_ARGS(f, n),
+          (unsigned long long)alone.per_row, (unsigned long long)first_with_fma.per_row);
+    CHECK(same_gp(&alone.gp, &first_with_fma.gp), AT ": gp differs from that of the first instruction set",
+          AT_ARGS(f, n));
+}
+
+/* One row of random scores; odd laws get a scale, label smoothing and a reference. */
+static call row_of_law(const function *f, size_t n, law l)
+{
+    call c = call_of(f, 1, n, l, 40 + (uint64_t)l);
+    if (l % 2) {
+        c.s.scale = 0.7;
+        c.t.label_smoothing = 0.1;
+        c.t.grad_scale = 1.3;
+        c.reference = 0.01;
+        c.epsilon += f->kind == METRIC ? 0.05 : 0;
+        make_y(f, &c);
+    }
+    return c;
+}
+
+static void check_rows(const function *f, size_t n, law l)
+{
+    int fma_seen = 0;
+    FOR_EACH_ISA(isa) {
+        call c = row_of_law(f, n, l); /* each instruction set reads the y that it made itself */
+        run_alone(f, &c);
+        check_isa(f, n, isa, &fma_seen);
+        check_in_batch(f, &c, 1, 1, 0, 0);
+        check_in_batch(f, &c, 3, 1 + random_below(3), 0, 0);
+        check_in_batch(f, &c, 2, 1, 0, 1);
+        if (n <= 40) {
+            check_in_batch(f, &c, 2 + random_below(18), 1 + random_below(2), 0, 0);
+            check_in_batch(f, &c, MAX_ROWS, 2, 0, (int)random_below(2));
+        }
+        for (int r = GY; r <= X; ++r) {
+            if (has(f, HAS_OUT) && has(f, 1u << r)) {
+                check_in_batch(f, &c, 1 + random_below(2), 1, r, 0);
+            }
+        }
+    }
+}
+
+static void test_places(void)
+{
+    TEST("a row's bits: alone, in any batch, stride, offset, in place, with lengths, on every instruction set") {
+        FOR_EACH_FUNCTION(f) {
+            for (size_t n = 1; n <= 258; n = n == 131 ? 255 : n + 1) {
+                for (int l = 0; l < LAWS; ++l) {
+                    check_rows(f, n, (law)l);
+                }
+            }
+        }
+    }
+    TEST("the same for long rows") {
+        static const size_t lengths[] = {1000, 4099, 40000};
+        static const law laws[] = {NORMAL_4, CLUSTERS, MASKED, GEOMETRIC};
+        FOR_EACH_FUNCTION(f) for (size_t k = 0; k < COUNT(lengths) * COUNT(laws); ++k) {
+            if (k / COUNT(laws) < 2 || k % COUNT(laws) % 2 == 0) {
+                check_rows(f, lengths[k / COUNT(laws)], laws[k % COUNT(laws)]);
+            }
+        }
+    }
+}
+
+/* ==== threads ==== */
+
+#if HAVE_THREADS
+typedef struct job {
+    const function *f;
+    const call *c;
+    mmax_status status;
+} job;
+
+static void *run_job(void *argument)
+{
+    job *j = argument;
+    j->status = j->f->run(j->c);
+    return NULL;
+}
+
+static void test_threads(void)
+{
+    TEST("the same bits from another thread") {
+        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) for (size_t n = 1; n < 3000; n = 3 * n + 4) {
+            call c = row_of_law(f, n, NORMAL_4);
+            job j = {f, &c, MMAX_ERR_NULL};
+            pthread_t thread;
+            run_alone(f, &c);
+            memset(c.array[OUT], 0x77, n * f->size);
+            memset(&gp_storage, 0, sizeof gp_storage);
+            if (pthread_create(&thread, NULL, run_job, &j) != 0) {
+                CHECK(0, "no thread");
+                continue;
+            }
+            pthread_join(thread, NULL);
+            CHECK(j.status == MMAX_OK, AT, AT_ARGS(f, n));
+            check_row(f, c.array[OUT], row_storage[0], n, "thread", 0);
+            CHECK(same_gp(&gp_storage, &alone.gp), AT ": gp differs", AT_ARGS(f, n));
+        }
+    }
+}
+#else
+static void test_threads(void)
+{
+    NOTE("no threads here: skipped");
+}
+#endif
+
+/* ==== checksum ==== */
+
+/* FNV-1a over the eight bytes of v, least significant first, so that the order of bytes in memory does not matter. */
+static uint64_t fnv(uint64_t hash, uint64_t v)
+{
+    for (int i = 0; i < 8; ++i, v >>= 8) {
+        hash = (hash ^ (v & 0xff)) * 0x100000001b3;
+    }
+    return hash;
+}
+
+/* One number for the bits of every function over a fixed corpus, on the active instruction set. */
+static uint64_t checksum(void)
+{
+    uint64_t hash = 0xcbf29ce484222325;
+    FOR_EACH_FUNCTION(f) FOR_EACH_LENGTH(n) for (int l = 0; l < LAWS; ++l) {
+        call c = row_of_law(f, n, (law)l);
+        run_alone(f, &c);
+        for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
+            hash = fnv(hash, alone.out[i]);
+        }
+        hash = fnv(hash, alone.per_row);
+        for (size_t k = 0; k < sizeof alone.gp / sizeof(double); ++k) {
+            hash = fnv(hash, gp_bits(&alone.gp, k));
+        }
+    }
+    return hash;
+}
+
+static void test_checksum(void)
+{
+    TEST("one checksum over a fixed corpus, the same on every instruction set with fused multiply-add") {
+        uint64_t with_fma = 0;
+        FOR_EACH_ISA(isa) {
+            uint64_t sum = checksum();
+            NOTE("%-8s %016llx%s", mmax_isa_name((mmax_isa)isa), (unsigned long long)sum, uses_fma(isa) ? " fma" : "");
+            if (uses_fma(isa)) {
+                CHECK(with_fma == 0 || with_fma == sum, "%s differs", mmax_isa_name((mmax_isa)isa));
+                with_fma = sum;
+            }
+        }
+    }
+}
+
+int main(void)
+{
+    test_places();
+    test_threads();
+    test_checksum();
+    return check_report();
+}

@@ -1,0 +1,376 @@
+/*
+ * test_forward.c: every forward function against the oracle, on every instruction set: the accuracy that the contract
+ * promises, or that the header states after the figures printed here.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "function_table.h"
+#include "oracle.h"
+#include "tables.h"
+
+/* What an error is measured in. */
+typedef enum unit {
+    ENTRY,    /* ULP of the entry, where the entry is a normal number */
+    LARGEST,  /* ULP of the largest entry of the row */
+    CONDITION /* roundings of what the entry depends on, see condition() */
+} unit;
+
+/* The bounds, in that unit. */
+static const struct bound {
+    unit unit;
+    double f32, f64;
+} bounds[FORMULAS] = {
+    /* SOFTMAX   */ {ENTRY, 4, 4},
+    /* MULTIMAX  */ {CONDITION, 4, 4},
+    /* SPARSEMAX */ {LARGEST, 4, 4},
+    /* ENTMAX15  */ {LARGEST, 8, 8},
+    /* EVSOFTMAX */ {ENTRY, 6, 6},
+    /* TANHMAX   */ {ENTRY, 8, 8},
+    /* SEGLU     */ {CONDITION, 4, 4},
+};
+static const struct bound bound_of_logarithms = {CONDITION, 4, 4};
+#define SUM_F32 1e-6
+#define SUM_F64 1e-14
+
+/* No rows of millions where the oracle works in software (113 bits) or the compiler does not optimise. */
+#if LDBL_MANT_DIG > 64 || (defined(__GNUC__) && !defined(__OPTIMIZE__))
+    #define LONG_ROWS 0
+#else
+    #define LONG_ROWS 1
+#endif
+#define MAX_LENGTH ((size_t)1 << 20)
+static double x_row[MAX_LENGTH], y_row[MAX_LENGTH];
+static score s_row[MAX_LENGTH];
+static wide expected[MAX_LENGTH], got[MAX_LENGTH], conditions[MAX_LENGTH];
+
+/* Lengths beyond those of every instruction set's tail. */
+static const size_t long_lengths[] = {255, 256, 257, 1000, 4096}, longest_lengths[] = {32000, 100003};
+static const double scales[] = {1, 0.1, 1e-3, 30};
+
+typedef struct worst {
+    double error, sum; /* in units; |sum - 1| */
+} worst;
+
+static struct bound bound_of(const function *f, formula g)
+{
+    return f->kind == LOGARITHM ? bound_of_logarithms : bounds[g];
+}
+
+static double limit_of(const function *f, formula g)
+{
+    struct bound b = bound_of(f, g);
+    return f->size == 4 ? b.f32 : b.f64 * ORACLE_SLACK;
+}
+
+/*
+ * For multimax and logarithms: the sum of the magnitudes that enter the exponent of entry i and, weighted with their
+ * entries, those of all others through the sum. An error of c roundings of T in each of them is a relative error of
+ * c * epsilon * condition of a probability, and an absolute error of a logarithm. seglu: the terms of sigma alone.
+ */
+static void find_conditions(const oracle *o, const wide *y, const score *s, size_t n)
+{
+    wide mean = 0;
+    for (size_t i = 0; i < n; ++i) {
+        conditions[i] = 0;
+        if (is_masked(s[i])) {
+            continue;
+        }
+        if (o->f == MULTIMAX || o->f == SEGLU) {
+            (void)oracle_sigma(o->p, s[i].hi, &conditions[i]);
+        }
+        if (o->f != SEGLU) {
+            mean += (o->logarithm ? expl(y[i]) : y[i]) * conditions[i];
+        }
+    }
+    for (size_t i = 0; i < n; ++i) {
+        conditions[i] += o->f == SEGLU ? 0 : 1 + mean + (o->logarithm && !is_masked(s[i]) ? fabsl(y[i]) : 0);
+    }
+}
+
+/* The error of entry i in units. */
+static double error_of(const function *f, const oracle *o, unit u, size_t i, wide largest_entry)
+{
+    double eps = eps_of(f), least = smallest_normal(f);
+    wide error = fabsl(got[i] - expected[i]), size = fabsl(expected[i]);
+    if (error == 0 || (size < least && fabsl(got[i]) <= least)) {
+        return 0;
+    }
+    if (!(error <= LDBL_MAX)) {
+        return HUGE_VAL;
+    }
+    switch (u) {
+    case ENTRY: return (double)(error / ulp(size, eps, least));
+    case LARGEST: return (double)(error / ulp(f->size == 8 && ORACLE_SLACK > 1 ? 1 : largest_entry, eps, least));
+    default: break;
+    }
+    size = o->f == SEGLU || o->logarithm ? conditions[i] : conditions[i] * size;
+    return (double)(error / (eps * size + least));
+}
+
+/* Whether the oracle can judge this row; sigma in f32: whether one rounding of it does not already move an entry by 5 %. */
+static int is_judged(const function *f, const oracle *o, size_t n)
+{
+    int sigma = o->f == MULTIMAX || o->f == SEGLU;
+    for (size_t i = 0; i < n; ++i) {
+        wide v = s_row[i].hi, u = 0;
+        if (is_masked(s_row[i])) {
+            continue;
+        }
+        v = sigma ? oracle_sigma(o->p, v, &u) : v;
+        if (fabsl(v) > o->largest / 4 || (sigma && u * eps_of(f) > (o->f == SEGLU ? o->largest : 0.05))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Judges the row in x_row on every instruction set. */
+static void check_row(const function *f, const mmax_multimax_params *p, size_t n, double scale, worst *w)
+{
+    oracle o = {oracle_formula(f->name), f->kind == LOGARITHM, p, f->epsilon, largest(f), NULL, 0};
+    struct bound b = bound_of(f, o.f);
+    wide size = 0;
+    int done = 0;
+    for (size_t i = 0; i < n; ++i) {
+        s_row[i] = oracle_score(&o, get(f, x_row, i), scale);
+        size = is_masked(s_row[i]) ? size : fmaxl(size, fabsl(s_row[i].hi));
+    }
+    if (!is_judged(f, &o, n)) {
+        return;
+    }
+    FOR_EACH_ISA(isa) {
+        call c = {{y_row, NULL, NULL, x_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0}, mmax_row(n)};
+        wide largest_entry = 0, sum;
+        worst here = {0, 0};
+        size_t at = 0, wrong = 0, active = 0;
+        c.s.scale = scale;
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t i = 0; i < n; ++i) {
+            got[i] = get(f, y_row, i);
+        }
+        if (!done || o.f == EVSOFTMAX) {
+            o.observed = o.f == EVSOFTMAX ? got : NULL;
+            o.near = 8 * eps_of(f) * size;
+            oracle_forward(&o, expected, s_row, n);
+            if (b.unit == CONDITION) {
+                find_conditions(&o, expected, s_row, n);
+            }
+            done = 1;
+        }
+        for (size_t i = 0; i < n; ++i) {
+            largest_entry = fmaxl(largest_entry, expected[i]);
+        }
+        for (size_t i = 0; i < n; ++i) {
+            if (is_masked(s_row[i])) {
+                wrong += get_bits(f, y_row, i) != masked_bits(f);
+            } else {
+                double e = error_of(f, &o, b.unit, i, largest_entry);
+                wrong += is_subnormal_at(f, y_row, i) || !is_finite_at(f, y_row, i);
+                at = e > here.error ? i : at;
+                here.error = fmax(here.error, e);
+                ++active;
+            }
+        }
+        CHECK(!wrong, AT ": %u wrong zeros or subnormal or not finite", AT_ARGS(f, n), (unsigned)wrong);
+        CHECK(here.error <= limit_of(f, o.f), AT ", entry %u: %.9Lg, not %.9Lg: error %.3g, scale %g", AT_ARGS(f, n),
+              (unsigned)at, got[at], expected[at], here.error, scale);
+        if (has(f, PROBABILITY) && active) {
+            sum = oracle_sum(got, n);
+            here.sum = (double)fabsl(sum - 1);
+            CHECK(here.sum <= (f->size == 4 ? SUM_F32 : SUM_F64), AT ": the sum is 1 %+.3Lg", AT_ARGS(f, n), sum - 1);
+        }
+        w[isa].error = fmax(w[isa].error, here.error);
+        w[isa].sum = fmax(w[isa].sum, here.sum);
+    }
+}
+
+static void report(const function *f, const worst *w)
+{
+    static const char *const names[] = {"ULP", "ULP of the largest", "roundings"};
+    struct bound b = bound_of(f, oracle_formula(f->name));
+    FOR_EACH_ISA(isa) {
+        if (has(f, PROBABILITY)) {
+            NOTE("%-18s %-7s %6.3f %s, |sum - 1| <= %.1e", f->name, mmax_isa_name((mmax_isa)isa), w[isa].error,
+                 names[b.unit], w[isa].sum);
+        } else {
+            NOTE("%-18s %-7s %6.3f %s", f->name, mmax_isa_name((mmax_isa)isa), w[isa].error, names[b.unit]);
+        }
+    }
+}
+
+static void random_row(const function *f, const mmax_multimax_params *p, size_t n, law l, double scale, worst *w)
+{
+    random_state = n * 131 + (uint64_t)l;
+    fill(f, x_row, n, l);
+    check_row(f, p, n, scale, w);
+}
+
+/* One entry above n-1 equal ones, whose exp adds up with the same rounding every time. */
+static void one_hot_row(const function *f, const mmax_multimax_params *p, size_t n, double height, worst *w)
+{
+    for (size_t i = 0; i < n; ++i) {
+        set(f, x_row, i, i == n / 3 ? height : 0);
+    }
+    check_row(f, p, n, 1, w);
+}
+
+static void all_rows(const function *f, worst *w)
+{
+    const mmax_multimax_params *p = &params_of_order[f->order];
+    for (size_t n = 0; n <= 131; ++n) {
+        for (size_t l = 0; l < LAWS; ++l) {
+            random_row(f, p, n, (law)l, scales[(n + l) % 4], w);
+            random_row(f, p, n, (law)l, scales[(n + l + 1) % 4], w);
+        }
+    }
+    for (size_t k = 0; k < COUNT(long_lengths); ++k) {
+        for (int l = 0; l < LAWS; ++l) {
+            random_row(f, p, long_lengths[k], (law)l, l % 2 ? 1 : 0.1, w);
+        }
+        for (int h = 0; h < 18; h += 2) {
+            one_hot_row(f, p, long_lengths[k], h + 0.3, w);
+        }
+    }
+    for (size_t k = 0; k < COUNT(longest_lengths) && LONG_ROWS; ++k) {
+        random_row(f, p, longest_lengths[k], NORMAL_4, 1, w);
+        one_hot_row(f, p, longest_lengths[k], 2.5 * (double)k + 3, w);
+    }
+}
+
+/* The sums of a row that no oracle needs to add up: `height` once, 0 for all others. */
+static void long_one_hot(const function *f, size_t n, double height)
+{
+    FOR_EACH_ISA(isa) {
+        char *x = malloc(n * f->size);
+        call c = {{x, NULL, NULL, x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0}, mmax_row(n)};
+        wide e[2] = {0, 0}, y[2], low = expl(-(wide)height);
+        y[1] = 1 / (1 + (wide)(n - 1) * low);
+        y[0] = y[1] * low;
+        CHECK(x != NULL, "no memory for %u entries", (unsigned)n);
+        if (!x) {
+            return;
+        }
+        for (size_t i = 0; i < n; ++i) {
+            set(f, x, i, i == n / 2 ? height : 0);
+        }
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t i = 0; i < n; ++i) {
+            int hot = i == n / 2;
+            wide d = fabsl(get(f, x, i) - y[hot]);
+            e[hot] = d > e[hot] ? d : e[hot];
+        }
+        e[0] /= ulp(y[0], eps_of(f), smallest_normal(f));
+        e[1] /= ulp(y[1], eps_of(f), smallest_normal(f));
+        CHECK(e[0] <= 4 && e[1] <= 4, AT ", one is %g: %.2Lf and %.2Lf ULP", AT_ARGS(f, n), height, e[0], e[1]);
+        free(x);
+    }
+}
+
+/* softmax of 2^24 entries after N(0,4^2); the oracle runs over blocks, so that it needs no memory of that size. */
+static void longest_softmax(const function *f)
+{
+    enum { BLOCK = 4096, BLOCKS = 4096 };
+    const size_t n = (size_t)BLOCK * BLOCKS;
+    static wide e[BLOCK], sums[BLOCKS];
+    oracle o = {SOFTMAX, 0, NULL, 0, largest(f), NULL, 0};
+    char *x = malloc(n * f->size), *y = malloc(n * f->size);
+    call c = {{y, NULL, NULL, x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0}, mmax_row(n)};
+    score top = {-INFINITY, 0};
+    wide sum, worst_error = 0;
+    CHECK(x && y, "no memory for %u entries", (unsigned)n);
+    if (x && y) {
+        random_state = 24;
+        fill(f, x, n, NORMAL_4);
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t i = 0; i < n; ++i) {
+            top.hi = fmaxl(top.hi, get(f, x, i));
+        }
+        for (size_t k = 0; k < BLOCKS; ++k) {
+            for (size_t i = 0; i < BLOCK; ++i) {
+                e[i] = exp_of(difference(oracle_score(&o, get(f, x, k * BLOCK + i), 1), top));
+            }
+            sums[k] = oracle_sum(e, BLOCK);
+        }
+        sum = oracle_sum(sums, BLOCKS);
+        for (size_t i = 0; i < n; ++i) {
+            wide v = exp_of(difference(oracle_score(&o, get(f, x, i), 1), top)) / sum;
+            worst_error = fmaxl(worst_error, fabsl(get(f, y, i) - v) / ulp(v, eps_of(f), smallest_normal(f)));
+        }
+        CHECK(worst_error <= 4, AT ": %.2Lf ULP", AT_ARGS(f, n), worst_error);
+        NOTE(AT ": %.3Lf ULP", AT_ARGS(f, n), worst_error);
+    }
+    free(x);
+    free(y);
+}
+
+static int is_forward(const function *f) { return f->kind == FORWARD || f->kind == LOGARITHM; }
+
+int main(void)
+{
+    FOR_EACH_FUNCTION(f) {
+        if (!is_forward(f)) {
+            continue;
+        }
+        TEST("every length, law and scale: within the bound of the contract") {
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            all_rows(f, w);
+            report(f, w);
+        }
+    }
+    TEST("tanhmax of scores near 1e-30 does not cancel") {
+        worst w[MMAX_ISA_COUNT] = {{0, 0}};
+        for (size_t n = 1; n <= 131; ++n) {
+            random_row(function_named("tanhmax_f32"), NULL, n, NORMAL_1, 1e-30, w);
+            random_row(function_named("tanhmax_f64"), NULL, n, NORMAL_1, 1e-30, w);
+            random_row(function_named("tanhmax_f64"), NULL, n, NORMAL_4, 1e-290, w);
+        }
+    }
+    TEST("multimax and seglu with the parameters of every layer of Tables 7 and 8") {
+        FOR_EACH_FUNCTION(f) {
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            if (!is_forward(f) || !f->order) {
+                continue;
+            }
+            for (int layer = 0; layer < LAYERS; ++layer) {
+                mmax_multimax_params p = params_of_layer(layer, f->order);
+                random_row(f, &p, 17, NORMAL_1, 1, w);
+                random_row(f, &p, 197, NORMAL_4, 0.125, w);
+                random_row(f, &p, 512, NORMAL_4, 1, w);
+            }
+            report(f, w);
+        }
+    }
+    TEST("one-hot and equal rows of up to 2^20 and 2^24 entries: the sum does not drift") {
+        static const char *const softmax[] = {"softmax_f32", "softmax_f64"};
+        for (int k = 0; k < 2; ++k) {
+            const function *f = function_named(softmax[k]);
+            for (int h = 0; h < 18; h += 5) {
+                long_one_hot(f, LONG_ROWS ? MAX_LENGTH : MAX_LENGTH / 16, h + 0.3);
+            }
+            long_one_hot(f, LONG_ROWS ? MAX_LENGTH : MAX_LENGTH / 16, 0);
+            if (LONG_ROWS) {
+                long_one_hot(f, MAX_LENGTH * 16, 0.7);
+            }
+        }
+        FOR_EACH_FUNCTION(f) {
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            if (has(f, PROBABILITY) && oracle_formula(f->name) != SOFTMAX && LONG_ROWS) {
+                one_hot_row(f, &params_of_order[f->order], MAX_LENGTH, 0.3, w);
+                random_row(f, &params_of_order[f->order], MAX_LENGTH, EQUAL, 1, w);
+                report(f, w);
+            }
+        }
+    }
+    TEST("softmax of 2^24 random entries on the best instruction set") {
+        int best = MMAX_ISA_SCALAR;
+        FOR_EACH_ISA(isa) {
+            best = isa;
+        }
+        CHECK(mmax_isa_select((mmax_isa)best) == MMAX_OK, "%s", mmax_isa_name((mmax_isa)best));
+        if (LONG_ROWS) {
+            longest_softmax(function_named("softmax_f32"));
+        }
+    }
+    return check_report();
+}

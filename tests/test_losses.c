@@ -1,0 +1,725 @@
+/*
+ * test_losses.c: every loss and its gradients against the oracle, against differences of the oracle's loss and against
+ * closed forms; log_softmax in ULP. log_multimax is bounded in test_forward.c, the gradients of both logarithms in
+ * test_backward.c, refused arguments and NaN rows in test_special_cases.c.
+ */
+#if defined(__unix__) || defined(__APPLE__)
+    #define _DEFAULT_SOURCE
+    #define _DARWIN_C_SOURCE
+    #define HAS_MAPS 1
+    #include <sys/mman.h>
+    #include <unistd.h>
+#else
+    #define HAS_MAPS 0
+#endif
+
+#include <stdio.h>
+
+#include "function_table.h"
+#include "oracle.h"
+#include "tables.h"
+
+/* Of a loss: relative, and for multimax CONDITION_BOUND roundings of what sigma adds up besides. */
+#define LOSS_F32        1e-6
+#define LOSS_F64        1e-13
+#define CONDITION_BOUND 4.0
+/* Of gx and gp: in roundings, epsilon times the sum of the magnitudes that a result is added up from. */
+#define GRADIENT_BOUND   16.0
+#define DIFFERENCE_ERROR 1e-7
+#define STEP             (1.0 / 262144)
+#define LOG_ULP          4.0
+
+enum { ROWS = 4, PARAMETERS = 8, LONGEST = 262144, IGNORED = 2, MASKED_TARGET = 3 };
+
+/* What the oracle expects of a call: gradients row after row, entry i of row r at r * cols + i. */
+static wide gx_all[LONGEST], unit_all[LONGEST], y_row[LONGEST];
+static wide gp_all[PARAMETERS], gp_unit[PARAMETERS];
+static wide losses[ROWS], loss_conditions[ROWS], loss_noise[ROWS];
+static score s_row[LONGEST];
+static wide observed[LONGEST];
+static double long_x[LONGEST], long_out[LONGEST];
+
+typedef struct worst {
+    double loss, condition, gx, gp; /* relative; roundings */
+} worst;
+static worst worsts[MMAX_ISA_COUNT];
+
+static int is_sparse_function(const function *f)
+{
+    return oracle_formula(f->name) == SPARSEMAX || oracle_formula(f->name) == ENTMAX15;
+}
+
+static int is_sparse(const oracle *o) { return o->f == SPARSEMAX || o->f == ENTMAX15; }
+
+static size_t length_of(const call *c, size_t r) { return c->s.lengths ? c->s.lengths[r] : c->s.cols; }
+
+static size_t row_start(const function *f, call *c, role a, size_t r)
+{
+    size_t stride = *stride_of(f, &c->s, a);
+    return r * (stride ? stride : c->s.cols);
+}
+
+static double relative_bound(const function *f) { return f->size == 4 ? LOSS_F32 : LOSS_F64 * ORACLE_SLACK; }
+
+static double gradient_factor(const call *c) { return c->t.grad_scale != 0 ? c->t.grad_scale : 1; }
+
+/* ==== what the oracle expects ==== */
+
+/* Reads row r into s_row; evsoftmax: which entries count as below the mean is taken from the forward function. */
+static void read_row(const function *f, call *c, oracle *o, size_t r)
+{
+    wide size = 0;
+    size_t n = length_of(c, r);
+    for (size_t i = 0; i < n; ++i) {
+        s_row[i] = oracle_score(o, get(f, c->array[X], row_start(f, c, X, r) + i), c->s.scale);
+        size = is_masked(s_row[i]) ? size : fmaxl(size, fabsl(s_row[i].hi));
+    }
+    if (o->f == EVSOFTMAX) {
+        call forward = *c;
+        forward.array[OUT] = storage[Y];
+        forward.array[X] = (char *)c->array[X] + row_start(f, c, X, r) * f->size;
+        forward.s = mmax_row(n);
+        forward.s.scale = c->s.scale;
+        if (n <= MAX_ENTRIES) {
+            CHECK(f->forward(&forward) == MMAX_OK, AT, AT_ARGS(f, n));
+            for (size_t i = 0; i < n; ++i) {
+                observed[i] = get(f, storage[Y], i);
+            }
+            o->observed = observed;
+            o->near = 8 * eps_of(f) * size;
+        }
+    }
+}
+
+/* What the roundings of sigma are relative to, seen from y_i = exp(sigma(s_i)) / sum: see test_forward.c. */
+static wide sigma_unit(const oracle *o, size_t i)
+{
+    wide unit = 0;
+    if (o->f == MULTIMAX && !is_masked(s_row[i])) {
+        (void)oracle_sigma(o->p, s_row[i].hi, &unit);
+    }
+    return unit;
+}
+
+/* Expectations of row r, from the gradient y - q. */
+static void expect_row(const oracle *o, const call *c, size_t r, size_t n, double tiny)
+{
+    wide *gx = gx_all + r * c->s.cols, *unit = unit_all + r * c->s.cols;
+    wide mean = 0, largest_entry = 0, span = 0, factor = gradient_factor(c);
+    wide eps = o->largest > FLT_MAX ? DBL_EPSILON : FLT_EPSILON;
+    size_t active = 0, target = (size_t)c->t.index[r];
+    score top = oracle_top(o, s_row, n);
+    losses[r] = oracle_loss(o, y_row, s_row, n, target, c->t.label_smoothing);
+    if (is_masked(s_row[target])) {
+        losses[r] = INFINITY;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        mean += y_row[i] * sigma_unit(o, i);
+        largest_entry = fmaxl(largest_entry, y_row[i]);
+        active += !is_masked(s_row[i]);
+        span = is_masked(s_row[i]) ? span : fmaxl(span, -difference(normalised_score(o, s_row[i]), top).hi);
+    }
+    loss_conditions[r] = 0;
+    loss_noise[r] = 64 * LDBL_EPSILON * (1 + span) + tiny;
+    for (size_t i = 0; i < n; ++i) {
+        wide q = is_masked(s_row[i]) ? 0 : oracle_target(i, target, c->t.label_smoothing, active);
+        wide y_unit = is_sparse(o) ? largest_entry : y_row[i] * (1 + sigma_unit(o, i) + mean);
+        gx[i] = (y_row[i] - q) * factor;
+        unit[i] = is_masked(s_row[i]) ? 0 : (y_unit + q + tiny / eps) * fabsl(factor);
+        loss_conditions[r] += fabsl(y_row[i] - q) * sigma_unit(o, i);
+    }
+    oracle_chain(o, gx, unit, gp_all, gp_unit, s_row, n, c->s.scale);
+}
+
+/* The central difference of the loss of row r with respect to v, which is wide or double. */
+#define DIFFERENCE(result, v, o)                                                                  \
+    do {                                                                                          \
+        (v) += STEP;                                                                              \
+        (result) = oracle_loss(o, y_row, s_row, n, (size_t)c->t.index[r], c->t.label_smoothing);  \
+        (v) -= 2 * STEP;                                                                          \
+        (result) -= oracle_loss(o, y_row, s_row, n, (size_t)c->t.index[r], c->t.label_smoothing); \
+        (v) += STEP;                                                                              \
+        (result) *= gradient_factor(c) / (2 * STEP);                                              \
+    } while (0)
+
+/* The same with differences of the loss for gradients; not where a masked target makes the loss infinite. */
+static void expect_differences(const oracle *o, const call *c, size_t r, size_t n, double tiny)
+{
+    wide before[PARAMETERS], slope;
+    wide *gx = gx_all + r * c->s.cols;
+    memcpy(before, gp_all, sizeof before);
+    expect_row(o, c, r, n, tiny);
+    if (losses[r] > DBL_MAX) {
+        return;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        if (!is_masked(s_row[i])) {
+            DIFFERENCE(slope, s_row[i].hi, o);
+            gx[i] = slope * c->s.scale;
+        }
+    }
+    for (int k = 0; k < PARAMETERS && o->f == MULTIMAX; ++k) {
+        mmax_multimax_params p = *o->p;
+        oracle moved = *o;
+        double *parameters[PARAMETERS] = {&p.t_b[0], &p.t_b[1], &p.t_d[0], &p.t_d[1],
+                                          &p.b[0],   &p.b[1],   &p.d[0],   &p.d[1]};
+        moved.p = &p;
+        DIFFERENCE(slope, *parameters[k], &moved);
+        gp_all[k] = before[k] + slope;
+    }
+}
+
+/* ==== calls ==== */
+
+/*
+ * A call with strides that differ, a row of full length, an ignored one full of NaN and one whose target is masked;
+ * one entry in five is masked. Gradients of parameters add up on what is there.
+ */
+static call loss_call(const function *f, size_t cols, law l, double scale, uint64_t seed)
+{
+    static const double smoothings[] = {0, 0.1, 0, 0.9}, grad_scales[] = {0, 0.25, -3};
+    static uint32_t lengths[ROWS];
+    call c = call_of(f, 1, ROWS * (cols + 8), l, seed);
+    c.s = mmax_rows(ROWS, cols);
+    c.s.x_stride = cols + 1;
+    c.s.gx_stride = cols + 3;
+    c.s.scale = scale;
+    c.s.lengths = lengths;
+    c.t.label_smoothing = smoothings[seed % 4];
+    c.t.grad_scale = grad_scales[seed % 3];
+    for (size_t r = 0; r < ROWS; ++r) {
+        size_t start = row_start(f, &c, X, r), target;
+        lengths[r] = (uint32_t)(r == 1 ? cols : cols - random_below(cols) / 2);
+        target = random_below(lengths[r]);
+        index_storage[r] = r == IGNORED ? -(int32_t)(1 + seed % 100) : (int32_t)target;
+        for (size_t i = 0; i < cols; ++i) {
+            if (r == IGNORED || i >= lengths[r]) {
+                set_special(f, c.array[X], start + i, QUIET_NAN);
+            } else if (r == MASKED_TARGET ? i == target : i != target && random_below(5) == 0) {
+                set_special(f, c.array[X], start + i, MINUS_INF);
+            }
+        }
+    }
+    for (size_t k = 0; k < PARAMETERS; ++k) {
+        ((double *)&gp_storage)[k] = (double)k - 3.5;
+    }
+    return c;
+}
+
+/* Fills everything that a call writes with what it is to replace. */
+static void clear_outputs(const function *f, const call *c)
+{
+    memset(c->array[OUT], 0x5a, ((c->s.rows - 1) * c->s.gx_stride + c->s.cols) * f->size);
+    memset(c->per_row, 0x5a, c->s.rows * sizeof(double));
+}
+
+static void check_losses(const function *f, const call *c, int isa)
+{
+    for (size_t r = 0; r < c->s.rows; ++r) {
+        wide e = fabsl(c->per_row[r] - losses[r]), here = relative_bound(f) * losses[r] + loss_noise[r];
+        wide roundings = CONDITION_BOUND * eps_of(f) * loss_conditions[r];
+        if (f->size == 8 && is_sparse_function(f)) {
+            /* tau near -1 has a rounding of its own, which shows in a loss far below 1. */
+            roundings += 2 * eps_of(f) * ORACLE_SLACK * sqrtl(losses[r] * (wide)c->s.cols);
+        }
+        if (c->t.index[r] < 0 || losses[r] > DBL_MAX) {
+            CHECK(bits_of(c->per_row[r]) == (c->t.index[r] < 0 ? 0 : 0x7ff0000000000000), AT ", row %u: loss %g",
+                  AT_ARGS(f, c->s.cols), (unsigned)r, c->per_row[r]);
+            continue;
+        }
+        CHECK(e <= here + roundings,
+              AT ", row %u: loss %.17g, not %.17Lg: error %.3Lg relative, scale %g, smoothing %g",
+              AT_ARGS(f, c->s.cols), (unsigned)r, c->per_row[r], losses[r], e / losses[r], c->s.scale,
+              c->t.label_smoothing);
+        if (loss_conditions[r] > 0) {
+            double units = (double)(e / (eps_of(f) * (loss_conditions[r] + losses[r]) + loss_noise[r]));
+            worsts[isa].condition = fmax(worsts[isa].condition, units);
+        }
+        if (losses[r] > 0 && loss_noise[r] < 0.01 * here) {
+            worsts[isa].loss = fmax(worsts[isa].loss, (double)(e / losses[r]));
+        }
+    }
+}
+
+static void check_gradients(const function *f, call *c, int isa, const double *before, double error)
+{
+    double eps = eps_of(f) * (f->size == 4 ? 1 : ORACLE_SLACK), after[PARAMETERS];
+    size_t wrong = 0;
+    for (size_t r = 0; r < c->s.rows; ++r) {
+        size_t start = row_start(f, c, OUT, r), at = r * c->s.cols;
+        for (size_t i = 0; i < c->s.cols; ++i) {
+            wide unit = unit_all[at + i], got = get(f, c->array[OUT], start + i), e = fabsl(got - gx_all[at + i]);
+            if (unit == 0) { /* masked, ignored, or past lengths[r] */
+                wrong += get_bits(f, c->array[OUT], start + i) != 0;
+                continue;
+            }
+            CHECK(e <= GRADIENT_BOUND * eps * unit + error * (unit + fabsl(gradient_factor(c)) * c->s.scale),
+                  AT ", row %u, gx[%u]: %.9Lg, not %.9Lg: %.3Lg roundings", AT_ARGS(f, c->s.cols), (unsigned)r,
+                  (unsigned)i, got, gx_all[at + i], e / (eps * unit));
+            worsts[isa].gx = error > 0 ? worsts[isa].gx : fmax(worsts[isa].gx, (double)(e / (eps * unit)));
+        }
+    }
+    CHECK(!wrong, AT ": %u entries that do not count are not +0", AT_ARGS(f, c->s.cols), (unsigned)wrong);
+    memcpy(after, c->gp, sizeof after);
+    for (int k = 0; k < PARAMETERS; ++k) {
+        int touched = has(f, HAS_GP) && k % 2 < f->order;
+        wide e = fabsl((wide)after[k] - before[k] - gp_all[k]);
+        wide unit = eps * gp_unit[k] + 4 * DBL_EPSILON * (fabsl(after[k]) + fabsl(before[k]));
+        CHECK(touched ? e <= GRADIENT_BOUND * unit + error * (gp_unit[k] + fabsl(gradient_factor(c)))
+                      : bits_of(after[k]) == bits_of(before[k]),
+              AT ", gp[%d]: %.9g added, not %.9Lg", AT_ARGS(f, c->s.cols), k, after[k] - before[k], gp_all[k]);
+        if (touched && unit > 0 && !(error > 0)) {
+            worsts[isa].gp = fmax(worsts[isa].gp, (double)(e / unit));
+        }
+    }
+}
+
+typedef void expectation(const oracle *o, const call *c, size_t r, size_t n, double tiny);
+
+/* Runs a call on every instruction set and compares it with `expect`. */
+static void check_call(const function *f, call *c, expectation *expect, double error)
+{
+    oracle o = {oracle_formula(f->name), 0, c->p, c->epsilon, largest(f), NULL, 0};
+    mmax_multimax_grads start = *c->gp;
+    double before[PARAMETERS];
+    int done = 0;
+    memcpy(before, &start, sizeof before);
+    FOR_EACH_ISA(isa) {
+        if (!done || o.f == EVSOFTMAX) {
+            memset(gp_all, 0, sizeof gp_all);
+            memset(gp_unit, 0, sizeof gp_unit);
+            memset(unit_all, 0, c->s.rows * c->s.cols * sizeof *unit_all);
+            for (size_t r = 0; r < c->s.rows; ++r) {
+                if (c->t.index[r] >= 0) {
+                    read_row(f, c, &o, r);
+                    expect(&o, c, r, length_of(c, r), smallest_normal(f));
+                }
+            }
+            done = 1;
+        }
+        *c->gp = start;
+        clear_outputs(f, c);
+        CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, c->s.cols));
+        check_losses(f, c, isa);
+        check_gradients(f, c, isa, before, error);
+    }
+}
+
+static void report(const function *f)
+{
+    FOR_EACH_ISA(isa) {
+        const worst *w = &worsts[isa];
+        if (w->gx == 0) {
+            NOTE("%-20s %-7s loss %.2e relative", f->name, mmax_isa_name((mmax_isa)isa), w->loss);
+        } else if (has(f, HAS_GP)) {
+            NOTE("%-20s %-7s loss %.2e relative, %6.3f roundings, gx %6.3f, gp %6.3f roundings", f->name,
+                 mmax_isa_name((mmax_isa)isa), w->loss, w->condition, w->gx, w->gp);
+        } else {
+            NOTE("%-20s %-7s loss %.2e relative, gx %6.3f roundings", f->name, mmax_isa_name((mmax_isa)isa), w->loss,
+                 w->gx);
+        }
+    }
+    memset(worsts, 0, sizeof worsts);
+}
+
+/* ==== one row on arrays of its own ==== */
+
+static call long_call(const function *f, size_t n, int32_t target, double scale)
+{
+    call c = call_of(f, 1, 1, EQUAL, 1);
+    c.array[X] = long_x;
+    c.array[OUT] = long_out;
+    index_storage[0] = target;
+    c.s = mmax_row(n);
+    c.s.gx_stride = n;
+    c.s.scale = scale;
+    return c;
+}
+
+/* The loss of a target that stands `gap` above `others` equal scores, without cancellation. */
+static wide closed_form(formula g, wide gap, wide others, double epsilon)
+{
+    wide p, low, high, u;
+    switch (g) {
+    case SPARSEMAX: p = gap < 1 ? 1 - gap : 0; return others / (others + 1) * p * p / 2;
+    case ENTMAX15:
+        u = gap / 2; /* roots of the entries: low, and high = low + u */
+        if (!(u < 1)) {
+            return 0;
+        }
+        low = (1 - u) * (1 + u) / (u + sqrtl(u * u + (others + 1) * (1 - u) * (1 + u)));
+        high = others * low * low / (2 + u - (1 - low)); /* 1 - high */
+        return (high * high * (3 - high) + others * low * low * low) * 2 / 3;
+    default: return log1pl(others * expl(-gap) * (g == EVSOFTMAX && gap > 0 ? (wide)epsilon : 1));
+    }
+}
+
+/* The gap at which a loss is about `loss`. */
+static double gap_for(formula g, double loss, size_t n, double epsilon)
+{
+    double others = (double)(n - 1), low;
+    switch (g) {
+    case SPARSEMAX: return 1 - sqrt(2 * loss * (others + 1) / others);
+    case ENTMAX15: low = pow(1.5 * loss / others, 1.0 / 3); return 2 - 2 * low - others * low * low;
+    default: return log(others / loss) + (g == EVSOFTMAX ? log(epsilon) : 0);
+    }
+}
+
+static void check_closed_form(const function *f, const mmax_multimax_params *p, size_t n, double base, double scale,
+                              double loss)
+{
+    oracle o = {oracle_formula(f->name), 0, p, f->epsilon, largest(f), NULL, 0};
+    size_t target = n / 3;
+    call c = long_call(f, n, (int32_t)target, scale);
+    wide gap, unit[2] = {0, 0}, tiny = smallest_normal(f);
+    score s[2];
+    c.p = p;
+    for (size_t i = 0; i < n; ++i) {
+        set(f, long_x, i, i == target ? base : base - gap_for(o.f, loss, n, f->epsilon) / scale);
+    }
+    s[0] = oracle_score(&o, get(f, long_x, target), scale);
+    s[1] = oracle_score(&o, get(f, long_x, 0 + (target == 0)), scale);
+    for (int k = 0; k < 2 && o.f == MULTIMAX; ++k) {
+        s[k].hi = oracle_sigma(p, s[k].hi, &unit[k]);
+    }
+    gap = difference(s[0], s[1]).hi + difference(s[0], s[1]).lo;
+    if (!(gap > 0)) {
+        return;
+    }
+    losses[0] = closed_form(o.f, gap, (wide)(n - 1), f->epsilon);
+    loss_conditions[0] = losses[0] * (unit[0] + unit[1]);
+    loss_noise[0] = tiny;
+    if (is_sparse(&o) && losses[0] == 0) {
+        loss_noise[0] = 1e-12;
+    }
+    FOR_EACH_ISA(isa) {
+        clear_outputs(f, &c);
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        check_losses(f, &c, isa);
+    }
+}
+
+/* ==== outputs left out, or in place ==== */
+
+enum { WITH_LOSS = 1, WITH_GX = 2, WITH_GP = 4, IN_PLACE = 8, VARIANTS = 16 };
+
+static void check_variants(const function *f, size_t n, law l, uint64_t seed)
+{
+    static double gx[ROWS * (1000 + 8)], x[ROWS * (1000 + 8)];
+    double all[ROWS];
+    call c = loss_call(f, n, l, 1.5, seed);
+    mmax_multimax_grads start = gp_storage, gp;
+    size_t size = ((ROWS - 1) * (n + 1) + n) * f->size;
+    c.s.gx_stride = c.s.x_stride;
+    memcpy(x, c.array[X], size);
+    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+    memcpy(gx, c.array[OUT], size);
+    memcpy(all, c.per_row, sizeof all);
+    gp = gp_storage;
+    for (int which = 1; which < VARIANTS; ++which) {
+        call v = c;
+        v.per_row = which & WITH_LOSS ? c.per_row : NULL;
+        v.array[OUT] = !(which & WITH_GX) ? NULL : which & IN_PLACE ? c.array[X] : c.array[OUT];
+        v.gp = which & WITH_GP ? c.gp : NULL;
+        if ((which & IN_PLACE && !(which & WITH_GX)) || (!has(f, HAS_GP) && which & WITH_GP) || which == IN_PLACE) {
+            continue;
+        }
+        memcpy(c.array[X], x, size);
+        clear_outputs(f, &c);
+        gp_storage = start;
+        CHECK(f->run(&v) == MMAX_OK, AT ", outputs %d", AT_ARGS(f, n), which);
+        CHECK(!v.per_row || memcmp(all, v.per_row, sizeof all) == 0, AT ": loss, outputs %d", AT_ARGS(f, n), which);
+        CHECK(!v.gp || memcmp(&gp, v.gp, sizeof gp) == 0, AT ": gp, outputs %d", AT_ARGS(f, n), which);
+        for (size_t r = 0; r < ROWS && v.array[OUT]; ++r) {
+            size_t at = r * c.s.gx_stride * f->size;
+            CHECK(memcmp((char *)gx + at, (char *)v.array[OUT] + at, n * f->size) == 0, AT ", row %u: gx, outputs %d",
+                  AT_ARGS(f, n), (unsigned)r, which);
+        }
+    }
+}
+
+/* ==== published losses ==== */
+
+/* Martins and Astudillo 2016, section 3.3: -z_k + 1/2 sum over the support of (z_j^2 - tau^2) + 1/2; entmax15, Peters
+ * et al. 2019, eq. 10: (p - e_k)' z + 4/3 sum (p_j - p_j^1.5). *size: what their cancellation is relative to. */
+static wide published(const oracle *o, size_t n, size_t target, wide *size)
+{
+    wide sum = 0, tau = 0;
+    *size = 1;
+    oracle_forward(o, y_row, s_row, n);
+    for (size_t i = 0; i < n; ++i) {
+        tau = y_row[i] > 0 ? s_row[i].hi - y_row[i] : tau;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        wide z = s_row[i].hi, p = y_row[i];
+        if (p > 0) {
+            sum += o->f == SPARSEMAX ? (z * z - tau * tau) / 2 : p * z + (p - p * sqrtl(p)) * 4 / 3;
+            *size += o->f == SPARSEMAX ? z * z : fabsl(z);
+        }
+    }
+    *size += fabsl(s_row[target].hi);
+    return sum - s_row[target].hi + (o->f == SPARSEMAX ? 0.5L : 0);
+}
+
+static void check_published(const function *f, size_t n, law l, double scale)
+{
+    oracle o = {oracle_formula(f->name), 0, NULL, 0, largest(f), NULL, 0};
+    call c = call_of(f, 1, n, l, 77);
+    c.s.scale = scale;
+    c.s.gx_stride = n;
+    read_row(f, &c, &o, 0);
+    losses[0] = published(&o, n, (size_t)index_storage[0], &loss_noise[0]);
+    loss_noise[0] *= 16 * LDBL_EPSILON;
+    loss_conditions[0] = 0;
+    FOR_EACH_ISA(isa) {
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        check_losses(f, &c, isa);
+    }
+}
+
+/* ==== logarithms ==== */
+
+/* Judges the row in long_x; returns nothing but the worst error in ULP of the larger of |result| and 2^-10. */
+static void check_log(const function *f, size_t n, double scale, double *worst_ulp)
+{
+    oracle o = {SOFTMAX, 1, NULL, 0, largest(f), NULL, 0};
+    call c = {{long_out, NULL, NULL, long_x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0}, mmax_row(n)};
+    c.s.scale = scale;
+    for (size_t i = 0; i < n; ++i) {
+        s_row[i] = oracle_score(&o, get(f, long_x, i), scale);
+        if (fabs(get(f, long_x, i)) * scale > largest(f) / 4 && is_finite_at(f, long_x, i)) {
+            return; /* beyond the range of T: see test_special_cases.c */
+        }
+    }
+    oracle_forward(&o, y_row, s_row, n);
+    FOR_EACH_ISA(isa) {
+        wide largest_error = 0;
+        size_t at = 0, wrong = 0;
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t i = 0; i < n; ++i) {
+            wide e;
+            if (is_masked(s_row[i])) {
+                wrong += get_bits(f, long_out, i) != masked_bits(f);
+                continue;
+            }
+            e = fabsl(get(f, long_out, i) - y_row[i]) / ulp(y_row[i], eps_of(f), 1.0 / 1024);
+            at = e > largest_error ? i : at;
+            largest_error = fmaxl(largest_error, e);
+        }
+        CHECK(!wrong, AT ": %u masked entries are not -inf", AT_ARGS(f, n), (unsigned)wrong);
+        CHECK(largest_error <= LOG_ULP * (f->size == 4 ? 1 : ORACLE_SLACK),
+              AT ", entry %u: %.17g, not %.17Lg: %.3Lg ULP, scale %g", AT_ARGS(f, n), (unsigned)at,
+              get(f, long_out, at), y_row[at], largest_error, scale);
+        worst_ulp[isa] = fmax(worst_ulp[isa], (double)largest_error);
+    }
+}
+
+static const double scales[] = {1, 0.7, 2.5, 0.0625};
+static const law laws[] = {NORMAL_1, NORMAL_4, NORMAL_32, TIES, CLUSTERS, MASKED, GEOMETRIC, EQUAL, ONE_HOT};
+
+#define FOR_EACH_LOSS(f) \
+    FOR_EACH_FUNCTION(f) \
+        if (f->kind == LOSS)
+
+int main(void)
+{
+    TEST("loss, gx and gp for every law, length, scale, smoothing, mask and instruction set") {
+        FOR_EACH_LOSS(f)
+        {
+            for (size_t n = 1; n <= 131; ++n) {
+                for (size_t l = n % 3; l < COUNT(laws); l += 3) {
+                    call c = loss_call(f, n, laws[l], scales[(n + l) / 3 % 4], n + l);
+                    check_call(f, &c, expect_row, 0);
+                }
+            }
+            for (size_t n = 255; n <= 4096; n = 2 * n + 1) {
+                call c = loss_call(f, n, NORMAL_4, 1.5, n % 4);
+                check_call(f, &c, expect_row, 0);
+            }
+            report(f);
+        }
+    }
+    TEST("logits of up to 1e4, and rows of up to 262,144 entries") {
+        static const size_t lengths[] = {10, 1000, 32000, LONGEST};
+        FOR_EACH_LOSS(f)
+        {
+            for (size_t k = 0; k < COUNT(lengths); ++k) {
+                size_t n = lengths[k];
+                call c = long_call(f, n, (int32_t)(n / 7), 1);
+                random_state = n;
+                fill(f, long_x, n, NORMAL_4);
+                c.t.label_smoothing = k % 2 ? 0.1 : 0;
+                check_call(f, &c, expect_row, 0);
+                if (n > 32000 || f->order) {
+                    continue; /* sigma of such logits has no digits left in f32 */
+                }
+                for (size_t i = 0; i < n; ++i) { /* the oracle needs the exp of both ends for evsoftmax */
+                    set(f, long_x, i, 1e4 - (has(f, HAS_EPSILON) ? 600 : 2e4) * random_uniform());
+                }
+                check_call(f, &c, expect_row, 0);
+            }
+            report(f);
+        }
+    }
+    TEST("a target with nearly all mass: the loss keeps its digits down to 1e-30") {
+        static const double sizes[] = {0.5, 1e-2, 1e-5, 1e-8, 1e-12, 1e-16, 1e-20, 1e-30}, bases[] = {0, -3, 37.5, 1e4};
+        static const size_t lengths[] = {2, 3, 17, 1000, LONGEST};
+        FOR_EACH_LOSS(f)
+        {
+            for (size_t k = 0; k < COUNT(lengths) * COUNT(sizes) * COUNT(bases); ++k) {
+                size_t n = lengths[k % COUNT(lengths)];
+                double size = sizes[k / COUNT(lengths) % COUNT(sizes)];
+                double base = bases[k / COUNT(lengths) / COUNT(sizes)];
+                if (n < LONGEST || (base == 0 && (size == 1e-5 || size == 1e-30))) {
+                    check_closed_form(f, &params_of_order[f->order], n, base, k % 3 ? 1 : 0.7, size);
+                }
+            }
+            report(f);
+        }
+    }
+    TEST("the loss of a sparse function is 0 when the target holds all mass") {
+        FOR_EACH_LOSS(f)
+        {
+            int sparse = is_sparse_function(f);
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (sparse) {
+                        call c = call_of(f, 1, n, NORMAL_1, n);
+                        double top = -HUGE_VAL;
+                        for (size_t i = 0; i < n; ++i) {
+                            top = fmax(top, get(f, c.array[X], i));
+                        }
+                        set(f, c.array[X], (size_t)index_storage[0], top + 2.001);
+                        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                        CHECK(row_storage[0] >= 0 && row_storage[0] < 1e-12, AT ": loss %g", AT_ARGS(f, n),
+                              row_storage[0]);
+                        for (size_t i = 0; i < n; ++i) {
+                            CHECK(fabs(get(f, c.array[OUT], i)) <= 2 * eps_of(f), AT ": gx[%u] is %g", AT_ARGS(f, n),
+                                  (unsigned)i, get(f, c.array[OUT], i));
+                        }
+                    }
+        }
+    }
+    TEST("integer labels give the published sparsemax and entmax15 losses") {
+        FOR_EACH_LOSS(f)
+        {
+            int sparse = is_sparse_function(f);
+            FOR_EACH_LENGTH(n)
+                if (sparse) {
+                    check_published(f, n, NORMAL_1, 1);
+                    check_published(f, n, NORMAL_4, 0.25);
+                    check_published(f, n, TIES, 0.5);
+                }
+        }
+    }
+    TEST("gx and gp are what central differences of the loss give") {
+        static const size_t lengths[] = {1, 2, 3, 5, 16, 19, 35};
+        FOR_EACH_LOSS(f)
+        {
+            for (size_t k = 0; k < COUNT(lengths); ++k) {
+                for (uint64_t seed = 0; seed < 4; ++seed) {
+                    call c = loss_call(f, lengths[k], seed % 2 ? NORMAL_4 : NORMAL_1, seed % 2 ? 0.25 : 1.5, seed);
+                    check_call(f, &c, expect_differences, DIFFERENCE_ERROR);
+                }
+            }
+            for (int layer = 0; layer < LAYERS && f->order; ++layer) {
+                mmax_multimax_params p = params_of_layer(layer, f->order);
+                call c = loss_call(f, 17, NORMAL_1, 1.25, (uint64_t)layer);
+                c.p = &p;
+                check_call(f, &c, expect_differences, DIFFERENCE_ERROR);
+                c = loss_call(f, 197, NORMAL_4, 0.5, (uint64_t)layer);
+                c.p = &p;
+                check_call(f, &c, expect_row, 0);
+            }
+            memset(worsts, 0, sizeof worsts);
+        }
+    }
+    TEST("order 1 neither reads second parameters nor touches their gradients; gp at the identity is not 0") {
+        FOR_EACH_LOSS(f)
+        {
+            mmax_multimax_params p = params_of_order[f->order];
+            call c = loss_call(f, 40, NORMAL_1, 1, 3);
+            c.p = &p;
+            if (f->order == 1) {
+                p.t_b[1] = p.t_d[1] = p.b[1] = p.d[1] = (double)NAN;
+                check_call(f, &c, expect_row, 0);
+            }
+            if (f->order) {
+                double before = c.gp->t_b[0];
+                p = mmax_multimax_identity(f->order);
+                check_call(f, &c, expect_row, 0);
+                CHECK(c.gp->t_b[0] != before, AT, AT_ARGS(f, 40));
+            }
+        }
+    }
+    TEST("evsoftmax with an epsilon of (0, 1]; with 1 it is softmax") {
+        static const double epsilons[] = {1, 0.5, 1e-3, 1e-12, 1e-30, 1e-300};
+        FOR_EACH_LOSS(f)
+        {
+            for (size_t k = 0; k < COUNT(epsilons) && has(f, HAS_EPSILON); ++k) {
+                call c = loss_call(f, 65, NORMAL_4, 0.7, k);
+                c.epsilon = epsilons[k];
+                if (c.epsilon > smallest_normal(f)) {
+                    check_call(f, &c, expect_row, 0);
+                }
+                if (k == 0) {
+                    oracle o = {SOFTMAX, 0, NULL, 0, largest(f), NULL, 0};
+                    wide softmax;
+                    read_row(f, &c, &o, 1);
+                    softmax = oracle_loss(&o, y_row, s_row, 65, (size_t)index_storage[1], c.t.label_smoothing);
+                    CHECK(fabsl(row_storage[1] - softmax) <= relative_bound(f) * softmax, AT, AT_ARGS(f, 65));
+                }
+            }
+        }
+    }
+    TEST("in place, and without some of the outputs: the same bits") {
+        FOR_EACH_LOSS(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) { check_variants(f, n, laws[n % COUNT(laws)], n); }
+    }
+#if HAS_MAPS
+    TEST("an ignored row is not read") {
+        size_t page = (size_t)sysconf(_SC_PAGESIZE);
+        char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
+        CHECK(map != MAP_FAILED && mprotect(map + page, page, PROT_NONE) == 0, "no pages");
+        FOR_EACH_LOSS(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (n * f->size <= page && map != MAP_FAILED)
+        {
+            call c = call_of(f, 2, n, NORMAL_1, n);
+            void *x = map + page - n * f->size;
+            memcpy(x, c.array[X], n * f->size);
+            c.array[X] = x;
+            index_storage[1] = -100;
+            CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+            CHECK(bits_of(row_storage[1]) == 0, AT ": loss %g", AT_ARGS(f, n), row_storage[1]);
+        }
+        (void)munmap(map, 2 * page);
+    }
+#endif
+    TEST("log_softmax: within 4 ULP of the larger of |result| and 2^-10") {
+        static const char *const names[] = {"log_softmax_f32", "log_softmax_f64"};
+        static const size_t lengths[] = {1000, 4097, LONGEST};
+        for (int k = 0; k < 2; ++k) {
+            const function *f = function_named(names[k]);
+            double worst_ulp[MMAX_ISA_COUNT] = {0};
+            for (size_t n = 1; n <= 131; ++n) {
+                for (int l = 0; l < LAWS; ++l) {
+                    random_state = n * 131 + (uint64_t)l;
+                    fill(f, long_x, n, (law)l);
+                    check_log(f, n, scales[(n + (size_t)l) % 4], worst_ulp);
+                }
+            }
+            for (size_t j = 0; j < COUNT(lengths); ++j) {
+                for (double width = 4; width <= 4e3; width *= 10) {
+                    for (size_t i = 0; i < lengths[j]; ++i) {
+                        set(f, long_x, i, width * random_normal());
+                    }
+                    if (width < 10 || j < 2) {
+                        check_log(f, lengths[j], 1, worst_ulp);
+                    }
+                }
+            }
+            FOR_EACH_ISA(isa) {
+                NOTE("%-18s %-7s %6.3f ULP", f->name, mmax_isa_name((mmax_isa)isa), worst_ulp[isa]);
+            }
+        }
+    }
+    return check_report();
+}
