@@ -1,0 +1,39 @@
+/* kernels.c: the functions of multimax.h as kernels, and the one copy of the library that the program has. */
+#define MULTIMAX_IMPLEMENTATION
+#include "kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tables.h"
+
+void must(int ok, const char *call)
+{
+    if (!ok) {
+        fprintf(stderr, "failed: %s\n", call);
+        exit(EXIT_FAILURE);
+    }
+}
+
+/* The first layer of the language transformer: every term is active. */
+const mmax_multimax_params *params_of_order(int order)
+{
+    static mmax_multimax_params p[3];
+    p[order] = params_of_layer(12, order);
+    return &p[order];
+}
+
+static mmax_multimax_grads grads; /* sums up what nobody reads */
+
+#define T       float
+#define F(name) name##_f32
+#define IS_F64  0
+#include "kernels_of_type.h"
+#undef T
+#undef F
+#undef IS_F64
+
+#define T       double
+#define F(name) name##_f64
+#define IS_F64  1
+#include "kernels_of_type.h"

@@ -1,0 +1,80 @@
+/* kernels_of_type.h: one kernel a function for the type T, and their table. Included once for each type. */
+
+#define RUN(name, call)                                    \
+    static void F(run_##name)(const work *w, void *state)  \
+    {                                                      \
+        T *x = w->x, *y = w->y, *gy = w->gy, *gx = w->gx;  \
+        mmax_shape s = mmax_rows(w->rows, w->cols);        \
+        (void)state, (void)x, (void)y, (void)gy, (void)gx; \
+        must((call) == MMAX_OK, #name);                    \
+    }
+
+RUN(softmax, F(mmax_softmax)(y, x, s))
+RUN(multimax1, F(mmax_multimax)(y, x, params_of_order(1), s))
+RUN(multimax2, F(mmax_multimax)(y, x, params_of_order(2), s))
+RUN(sparsemax, F(mmax_sparsemax)(y, x, s))
+RUN(entmax15, F(mmax_entmax15)(y, x, s))
+RUN(evsoftmax, F(mmax_evsoftmax)(y, x, 0, s))
+RUN(tanhmax, F(mmax_tanhmax)(y, x, s))
+RUN(seglu, F(mmax_seglu)(y, x, params_of_order(2), s))
+RUN(log_softmax, F(mmax_log_softmax)(y, x, s))
+RUN(log_multimax2, F(mmax_log_multimax)(y, x, params_of_order(2), s))
+
+RUN(softmax_backward, F(mmax_softmax_backward)(gx, gy, y, s))
+RUN(multimax1_backward, F(mmax_multimax_backward)(gx, &grads, gy, y, x, params_of_order(1), s))
+RUN(multimax2_backward, F(mmax_multimax_backward)(gx, &grads, gy, y, x, params_of_order(2), s))
+RUN(sparsemax_backward, F(mmax_sparsemax_backward)(gx, gy, y, s))
+RUN(entmax15_backward, F(mmax_entmax15_backward)(gx, gy, y, s))
+RUN(evsoftmax_backward, F(mmax_evsoftmax_backward)(gx, gy, y, s))
+RUN(tanhmax_backward, F(mmax_tanhmax_backward)(gx, gy, y, x, s))
+RUN(seglu_backward, F(mmax_seglu_backward)(gx, &grads, gy, x, params_of_order(2), s))
+RUN(log_softmax_backward, F(mmax_log_softmax_backward)(gx, gy, y, s))
+RUN(log_multimax2_backward, F(mmax_log_multimax_backward)(gx, &grads, gy, y, x, params_of_order(2), s))
+
+RUN(softmax_loss, F(mmax_softmax_loss)(w->per_row, gx, x, mmax_labels(w->index), s))
+RUN(multimax2_loss, F(mmax_multimax_loss)(w->per_row, gx, &grads, x, params_of_order(2), mmax_labels(w->index), s))
+RUN(evsoftmax_loss, F(mmax_evsoftmax_loss)(w->per_row, gx, x, TRAINING_EPSILON, mmax_labels(w->index), s))
+RUN(sparsemax_loss, F(mmax_sparsemax_loss)(w->per_row, gx, x, mmax_labels(w->index), s))
+RUN(entmax15_loss, F(mmax_entmax15_loss)(w->per_row, gx, x, mmax_labels(w->index), s))
+
+RUN(multimodality, F(mmax_multimodality)(w->per_row, y, x, METRIC_EPSILON, s))
+RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
+
+#define ROW(function, what, order, arrays, forward)                                                \
+    {                                                                                              \
+        #function, "multimax", what, IS_F64, order, arrays, F(run_##function), forward, NULL, NULL \
+    }
+
+const kernel F(multimax)[] = {
+    ROW(softmax, FORWARD, 0, 2, NULL),
+    ROW(multimax1, FORWARD, 1, 2, NULL),
+    ROW(multimax2, FORWARD, 2, 2, NULL),
+    ROW(sparsemax, FORWARD, 0, 2, NULL),
+    ROW(entmax15, FORWARD, 0, 2, NULL),
+    ROW(evsoftmax, FORWARD, 0, 2, NULL),
+    ROW(tanhmax, FORWARD, 0, 2, NULL),
+    ROW(seglu, FORWARD, 2, 2, NULL),
+    ROW(log_softmax, FORWARD, 0, 2, NULL),
+    ROW(log_multimax2, FORWARD, 2, 2, NULL),
+    ROW(softmax_backward, BACKWARD, 0, 3, F(run_softmax)),
+    ROW(multimax1_backward, BACKWARD, 1, 4, F(run_multimax1)),
+    ROW(multimax2_backward, BACKWARD, 2, 4, F(run_multimax2)),
+    ROW(sparsemax_backward, BACKWARD, 0, 3, F(run_sparsemax)),
+    ROW(entmax15_backward, BACKWARD, 0, 3, F(run_entmax15)),
+    ROW(evsoftmax_backward, BACKWARD, 0, 3, F(run_evsoftmax)),
+    ROW(tanhmax_backward, BACKWARD, 0, 4, F(run_tanhmax)),
+    ROW(seglu_backward, BACKWARD, 2, 3, NULL),
+    ROW(log_softmax_backward, BACKWARD, 0, 3, F(run_log_softmax)),
+    ROW(log_multimax2_backward, BACKWARD, 2, 4, F(run_log_multimax2)),
+    ROW(softmax_loss, LOSS, 0, 2, NULL),
+    ROW(multimax2_loss, LOSS, 2, 2, NULL),
+    ROW(evsoftmax_loss, LOSS, 0, 2, NULL),
+    ROW(sparsemax_loss, LOSS, 0, 2, NULL),
+    ROW(entmax15_loss, LOSS, 0, 2, NULL),
+    ROW(multimodality, METRIC, 0, 2, F(run_softmax)),
+    ROW(sparsity, METRIC, 0, 2, F(run_softmax)),
+    {NULL, NULL, FORWARD, IS_F64, 0, 0, NULL, NULL, NULL, NULL},
+};
+
+#undef ROW
+#undef RUN

@@ -1,0 +1,296 @@
+// main.cc: times every kernel on every shape with Google Benchmark. A benchmark's name is
+// FUNCTION_TYPE/BY/ROWSxCOLS/sdS, S being the standard deviation of the logits:
+//
+//     bench                                                  what report.py makes its tables of: some minutes
+//     bench --all                                            everything: hours
+//     bench --benchmark_filter='^softmax_f32/.*/64x4096/'    a part of everything
+//
+// Repetitions of all benchmarks run in random order, and medians are reported. All of it is one thread.
+#include "kernels.h"
+
+#include <benchmark/benchmark.h>
+
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#if defined(__unix__) || defined(__APPLE__)
+    #include <dlfcn.h>
+#endif
+
+namespace {
+
+struct Shape {
+    size_t rows, cols;
+};
+const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},   {1024, 256},   {256, 1024},
+                            {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}, {1, 8}};
+const Shape backward_shapes[] = {{512, 64}, {128, 256}, {32, 1024}, {8, 4096}}; // their arrays fit L2
+const int spreads[] = {1, 4, 30};
+
+struct Case {
+    const kernel *k;
+    std::string by;
+    mmax_isa isa; // MMAX_ISA_COUNT: a peer
+    Shape shape;
+    int spread;
+    accuracy found;
+
+    bool own() const { return isa != MMAX_ISA_COUNT; }
+    std::string name() const
+    {
+        return std::string(k->function) + (k->f64 ? "_f64/" : "_f32/") + by + "/" + std::to_string(shape.rows) + "x" +
+               std::to_string(shape.cols) + "/sd" + std::to_string(spread);
+    }
+};
+
+// ==== data ====
+
+// One set of arrays for all benchmarks, so that none is luckier than another with where its pages lie.
+class Arrays {
+  public:
+    work fill(const Case &c)
+    {
+        const size_t n = c.shape.rows * c.shape.cols;
+        work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+        while (normals.size() < n) {
+            normals.push_back(distribution(generator));
+        }
+        per_row.resize(std::max(per_row.size(), w.rows));
+        index.resize(w.rows);
+        for (size_t r = 0; r < w.rows; ++r) {
+            index[r] = static_cast<int32_t>(r * 7919 % w.cols);
+        }
+        w.per_row = per_row.data();
+        w.index = index.data();
+        void **arrays[] = {&w.x, &w.y, &w.gy, &w.gx};
+        for (size_t a = 0; a < 4; ++a) {
+            if (c.k->f64) {
+                *arrays[a] = fill_one<double>(a, n, c.spread);
+            } else {
+                *arrays[a] = fill_one<float>(a, n, c.spread);
+            }
+        }
+        return w;
+    }
+
+  private:
+    // x from N(0, spread^2), gy from N(0, 1), the outputs 0. The arrays start at cache lines that differ modulo 4096:
+    // else a store may seem to be what the next load waits for.
+    template <class T> T *fill_one(size_t a, size_t n, int spread)
+    {
+        const size_t skew = 1088 * a, bytes = n * sizeof(T) + skew + 64;
+        std::vector<char> &store = bytes_of[a];
+        if (store.size() < bytes) {
+            store = std::vector<char>(bytes);
+        }
+        void *start = store.data();
+        size_t space = store.size();
+        T *t = reinterpret_cast<T *>(static_cast<char *>(std::align(64, 1, start, space)) + skew);
+        for (size_t i = 0; i < n; ++i) {
+            t[i] = static_cast<T>(a == 0 ? static_cast<float>(spread) * normals[i] : a == 2 ? normals[n - 1 - i] : 0);
+        }
+        return t;
+    }
+
+    std::mt19937 generator{1};
+    std::normal_distribution<float> distribution;
+    std::vector<float> normals;
+    std::vector<char> bytes_of[4];
+    std::vector<double> per_row;
+    std::vector<int32_t> index;
+};
+
+// ==== one benchmark ====
+
+// The library's promises that show in a few rows.
+bool promise_broken(const Case &c)
+{
+    const bool softmax = std::strcmp(c.k->function, "softmax") == 0;
+    return c.own() && c.found.measured &&
+           (!(c.found.sum <= (c.k->f64 ? 1e-14 : 1e-6)) || (softmax && !(c.found.ulp <= 4)));
+}
+
+void run(benchmark::State &state, Case &c, Arrays &arrays)
+{
+    const work w = arrays.fill(c);
+    if (c.own()) {
+        must(mmax_isa_select(c.isa) == MMAX_OK, "mmax_isa_select");
+    }
+    void *opened = c.k->open ? c.k->open(&w) : nullptr;
+    if (c.k->forward) {
+        c.k->forward(&w, opened);
+    }
+    c.k->run(&w, opened);
+    for (auto _ : state) {
+        c.k->run(&w, opened);
+        benchmark::ClobberMemory();
+    }
+    if (c.k->close) {
+        c.k->close(opened);
+    }
+    if (!c.found.measured) {
+        c.found = accuracy_of(c.k, &w);
+    }
+    const double entries = static_cast<double>(w.rows * w.cols);
+    const double size = c.k->f64 ? sizeof(double) : sizeof(float);
+    using benchmark::Counter;
+    state.counters["ns_per_entry"] = Counter(entries * 1e-9, Counter::kIsIterationInvariantRate | Counter::kInvert);
+    state.counters["bytes_per_second"] = Counter(entries * size * c.k->arrays, Counter::kIsIterationInvariantRate);
+    if (c.found.measured) {
+        state.counters["max_ulp"] = c.found.ulp;
+    }
+    if (c.found.measured && c.found.sum >= 0) {
+        state.counters["sum_error"] = c.found.sum;
+    }
+    if (promise_broken(c)) {
+        state.SkipWithError("a row is not as accurate as promised");
+    }
+}
+
+// ==== the list ====
+
+const kernel *const tables[] = {
+    multimax_f32, multimax_f64, peer_limits, peer_naive_O2, peer_naive_fast, peer_sort, peer_condat,
+#ifdef HAVE_ONEDNN
+    peer_onednn,
+#endif
+#ifdef HAVE_XNNPACK
+    peer_xnnpack,
+#endif
+#ifdef HAVE_TORCH
+    peer_torch,
+#endif
+#ifdef HAVE_SLEEF
+    peer_sleef,
+#endif
+};
+
+// What report.py has a table for.
+bool in_report(const Case &c, mmax_isa best)
+{
+    const std::string function = c.k->function;
+    const bool threshold = function == "sparsemax" || function == "entmax15";
+    const bool short_backward = c.k->what == BACKWARD && c.shape.rows * c.shape.cols <= 32768;
+    if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) {
+        return false;
+    }
+    if (c.k->what == METRIC || (c.k->what == BACKWARD && !short_backward)) {
+        return false;
+    }
+    if (c.shape.cols > 1048576 && function != "softmax" && function != "limit") {
+        return false;
+    }
+    return c.spread == 4 || (c.spread == 1 && threshold) || (c.spread == 30 && c.isa == best && c.k->what == FORWARD);
+}
+
+void add_shapes(std::vector<Case> &cases, Case c)
+{
+    const auto add = [&](const Shape &shape) {
+        c.shape = shape;
+        for (int spread : spreads) {
+            c.spread = spread;
+            cases.push_back(c);
+        }
+    };
+    for (const Shape &shape : row_shapes) {
+        add(shape);
+    }
+    for (const Shape &shape : backward_shapes) {
+        if (c.k->what == BACKWARD) {
+            add(shape);
+        }
+    }
+}
+
+std::vector<Case> all_cases()
+{
+    std::vector<Case> cases;
+    for (const kernel *table : tables) {
+        for (const kernel *k = table; k->function; ++k) {
+            Case c = {k, k->by, MMAX_ISA_COUNT, {0, 0}, 0, {0, -1, 0}};
+            if (table != multimax_f32 && table != multimax_f64) {
+                add_shapes(cases, c);
+                continue;
+            }
+            for (int isa = 0; isa < MMAX_ISA_COUNT; ++isa) {
+                c.isa = static_cast<mmax_isa>(isa);
+                c.by = std::string(k->by) + "-" + mmax_isa_name(c.isa);
+                if (mmax_isa_available(c.isa)) {
+                    add_shapes(cases, c);
+                }
+            }
+        }
+    }
+    return cases;
+}
+
+// ==== the program ====
+
+// The OpenMP runtime that a peer brought along, if any.
+void use_one_thread()
+{
+#if defined(__unix__) || defined(__APPLE__)
+    using set_threads = void (*)(int);
+    if (const auto set = reinterpret_cast<set_threads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
+        set(1);
+    }
+#endif
+}
+
+std::string processor()
+{
+    std::ifstream info("/proc/cpuinfo");
+    for (std::string line; std::getline(info, line);) {
+        if (line.compare(0, 10, "model name") == 0) {
+            return line.substr(line.find(':') + 2);
+        }
+    }
+    return "unknown";
+}
+
+bool starts_with(const char *s, const char *prefix) { return std::strncmp(s, prefix, std::strlen(prefix)) == 0; }
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    static char repetitions[] = "--benchmark_repetitions=9", min_time[] = "--benchmark_min_time=0.01",
+                interleave[] = "--benchmark_enable_random_interleaving=true",
+                aggregates[] = "--benchmark_report_aggregates_only=true";
+    std::vector<char *> args = {argv[0], repetitions, min_time, interleave, aggregates};
+    bool everything = false;
+    for (int i = 1; i < argc; ++i) { // options given replace the defaults before them
+        const bool all = std::strcmp(argv[i], "--all") == 0;
+        everything = everything || all || starts_with(argv[i], "--benchmark_filter=");
+        if (!all) {
+            args.push_back(argv[i]);
+        }
+    }
+    int count = static_cast<int>(args.size());
+
+    const mmax_isa best = mmax_isa_active();
+    Arrays arrays;
+    std::vector<Case> cases = all_cases();
+    use_one_thread();
+    benchmark::AddCustomContext("processor", processor());
+    benchmark::AddCustomContext("compiler", COMPILER);
+    benchmark::AddCustomContext("multimax", MULTIMAX_VERSION);
+    benchmark::AddCustomContext("isa", mmax_isa_name(best));
+    benchmark::Initialize(&count, args.data());
+    if (benchmark::ReportUnrecognizedArguments(count, args.data())) {
+        return 1;
+    }
+    for (Case &c : cases) {
+        if (everything || in_report(c, best)) {
+            benchmark::RegisterBenchmark(c.name().c_str(), [&](benchmark::State &state) { run(state, c, arrays); });
+        }
+    }
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return 0;
+}

@@ -1,0 +1,72 @@
+// peer_torch.cc: softmax of PyTorch and its backward, and the sorted sparsemax and entmax15 on its tensors.
+#include "kernels.h"
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+
+namespace {
+
+struct tensors {
+    c10::InferenceMode inference;
+    at::Tensor x, y, gy, gx;
+};
+
+void *open_tensors(const work *w)
+{
+    const int64_t rows = static_cast<int64_t>(w->rows), cols = static_cast<int64_t>(w->cols);
+    at::set_num_threads(1);
+    tensors *t = new tensors;
+    t->x = at::from_blob(w->x, {rows, cols}, at::kFloat);
+    t->y = at::from_blob(w->y, {rows, cols}, at::kFloat);
+    t->gy = at::from_blob(w->gy, {rows, cols}, at::kFloat);
+    t->gx = at::from_blob(w->gx, {rows, cols}, at::kFloat);
+    return t;
+}
+
+void close_tensors(void *state) { delete static_cast<tensors *>(state); }
+
+void run_softmax(const work *, void *state)
+{
+    tensors *t = static_cast<tensors *>(state);
+    at::_softmax_out(t->y, t->x, 1, false);
+}
+
+void run_softmax_backward(const work *, void *state)
+{
+    tensors *t = static_cast<tensors *>(state);
+    at::_softmax_backward_data_out(t->gx, t->gy, t->y, 1, at::kFloat);
+}
+
+// Martins and Astudillo 2016, algorithm 1.
+void run_sparsemax(const work *w, void *state)
+{
+    tensors *t = static_cast<tensors *>(state);
+    const at::Tensor sorted = std::get<0>(t->x.sort(1, true));
+    const at::Tensor k = at::arange(1, static_cast<int64_t>(w->cols) + 1, at::kFloat);
+    const at::Tensor excess = sorted.cumsum(1) - 1;
+    const at::Tensor support = (sorted * k > excess).sum(1, true);
+    at::clamp_min_out(t->y, t->x - excess.gather(1, support - 1) / support, 0);
+}
+
+// Peters, Niculae, Martins 2019, algorithm 2.
+void run_entmax15(const work *w, void *state)
+{
+    tensors *t = static_cast<tensors *>(state);
+    const at::Tensor z = (t->x - t->x.amax(1, true)) / 2;
+    const at::Tensor sorted = std::get<0>(z.sort(1, true));
+    const at::Tensor k = at::arange(1, static_cast<int64_t>(w->cols) + 1, at::kFloat);
+    const at::Tensor mean = sorted.cumsum(1) / k, mean_square = (sorted * sorted).cumsum(1) / k;
+    const at::Tensor tau = mean - ((1 - k * (mean_square - mean * mean)) / k).clamp_min(0).sqrt();
+    const at::Tensor support = (tau <= sorted).sum(1, true);
+    at::square_out(t->y, (z - tau.gather(1, support - 1)).clamp_min(0));
+}
+
+} // namespace
+
+const kernel peer_torch[] = {
+    {"softmax", "torch", FORWARD, 0, 0, 2, run_softmax, nullptr, open_tensors, close_tensors},
+    {"softmax_backward", "torch", BACKWARD, 0, 0, 3, run_softmax_backward, run_softmax, open_tensors, close_tensors},
+    {"sparsemax", "torch-sort", FORWARD, 0, 0, 2, run_sparsemax, nullptr, open_tensors, close_tensors},
+    {"entmax15", "torch-sort", FORWARD, 0, 0, 2, run_entmax15, nullptr, open_tensors, close_tensors},
+    {nullptr, nullptr, FORWARD, 0, 0, 0, nullptr, nullptr, nullptr, nullptr},
+};
