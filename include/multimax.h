@@ -2459,9 +2459,9 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
     #if MMAX_PASS_DOUBLE
     const mmax_vec rest = mmax_v_set(MMAX_(product_rest)(inverse, sum) * inverse);
-    const mmax_vec small = mmax_v_set(MMAX_REAL_MIN * sum * MMAX_TWO_TO_64);
+    const mmax_vec bound = mmax_v_set(MMAX_REAL_MIN * sum * MMAX_TWO_TO_64);
         #define MMAX_SCALED(e) \
-            mmax_v_fma(e, factor, mmax_v_mul(clamped ? mmax_v_keep(mmax_v_le(small, mmax_v_abs(e)), e) : e, rest))
+            mmax_v_fma(e, factor, mmax_v_mul(clamped ? mmax_v_keep(mmax_v_le(bound, mmax_v_abs(e)), e) : e, rest))
     #else
         #define MMAX_SCALED(e) mmax_v_mul(e, factor)
     #endif
