@@ -42,7 +42,7 @@ RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
 
 #define ROW(function, what, order, arrays, forward)                                                \
     {                                                                                              \
-        #function, "multimax", what, IS_F64, order, arrays, F(run_##function), forward, NULL, NULL \
+#        function, "multimax", what, IS_F64, order, arrays, F(run_##function), forward, NULL, NULL \
     }
 
 const kernel F(multimax)[] = {

@@ -2,9 +2,9 @@
 #include "kernels.h"
 
 #if defined(__AVX512F__) || defined(__AVX2__)
-    #include <immintrin.h>
+#    include <immintrin.h>
 #elif defined(__SSE2__)
-    #include <emmintrin.h>
+#    include <emmintrin.h>
 #endif
 #include <sleef.h>
 

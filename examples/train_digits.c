@@ -14,11 +14,11 @@
  * In order: data, matrix products, model, forward, backward, optimiser, evaluation, training, printing, SVG, main.
  */
 #if defined(__unix__) || defined(__APPLE__)
-    #define _POSIX_C_SOURCE 200112L /* isatty, for the progress line */
-    #include <unistd.h>
-    #define STDERR_IS_TERMINAL() isatty(STDERR_FILENO)
+#    define _POSIX_C_SOURCE 200112L /* isatty, for the progress line */
+#    include <unistd.h>
+#    define STDERR_IS_TERMINAL() isatty(STDERR_FILENO)
 #else
-    #define STDERR_IS_TERMINAL() 0
+#    define STDERR_IS_TERMINAL() 0
 #endif
 
 #include "multimax.h"

@@ -72,7 +72,8 @@
  * and plain C with fma in hardware (and float not evaluated in a wider type) give the same bits, with gcc and clang, at
  * every optimisation level: sums run over a fixed number of lanes and are folded in a fixed order, and no
  * transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere multiply and add separately: same
- * accuracy, other bits. Under -Ofast results stay accurate and special cases as above, but bits may differ.
+ * accuracy, other bits. Under gcc's -Ofast results stay accurate and special cases as above, but bits may differ; with
+ * clang's -Ofast masks and NaN rows are not reliable.
  *
  * Threads and memory. Every function is reentrant. The only state is the chosen instruction set, one word read and
  * written atomically. Calls may run at the same time where no output is shared; give each thread its own gp. Nothing is
@@ -90,18 +91,18 @@
  */
 
 #if !defined(MULTIMAX_H)
-    #define MULTIMAX_H
+#    define MULTIMAX_H
 
-    /* ==== version and includes ==== */
-    #define MULTIMAX_VERSION_MAJOR 1
-    #define MULTIMAX_VERSION_MINOR 0
-    #define MULTIMAX_VERSION_PATCH 0
-    #define MULTIMAX_VERSION       "1.0.0"
+/* ==== version and includes ==== */
+#    define MULTIMAX_VERSION_MAJOR 1
+#    define MULTIMAX_VERSION_MINOR 0
+#    define MULTIMAX_VERSION_PATCH 0
+#    define MULTIMAX_VERSION       "1.0.0"
 
-    #include <stddef.h>
-    #include <stdint.h>
+#    include <stddef.h>
+#    include <stdint.h>
 
-    /* ==== configuration ====
+/* ==== configuration ====
  * Define these before the include, or for the whole project. All are undefined by default but MULTIMAX_API.
  *
  *   MULTIMAX_EXTERN          declarations alone: no implementation, no intrinsics header. For projects where many files
@@ -118,29 +119,29 @@
  * plain mode in each.
  */
 
-    /*
+/*
  * Stands before every declaration with external linkage: __declspec(dllexport), __attribute__((visibility("default"))).
  * Empty by default; without effect in plain mode.
  */
-    #if !defined(MULTIMAX_API)
-        #define MULTIMAX_API
-    #endif
+#    if !defined(MULTIMAX_API)
+#        define MULTIMAX_API
+#    endif
 
-    #if defined(MULTIMAX_EXTERN) || defined(MULTIMAX_IMPLEMENTATION)
-        #define MMAX_EXTERNAL 1
-        #define MMAX_DECLARE  extern MULTIMAX_API
-    #else
-        #define MMAX_EXTERNAL 0
-        #if defined(__GNUC__) || defined(__clang__)
-            #define MMAX_DECLARE static inline __attribute__((unused))
-        #else
-            #define MMAX_DECLARE static inline
-        #endif
-    #endif
+#    if defined(MULTIMAX_EXTERN) || defined(MULTIMAX_IMPLEMENTATION)
+#        define MMAX_EXTERNAL 1
+#        define MMAX_DECLARE  extern MULTIMAX_API
+#    else
+#        define MMAX_EXTERNAL 0
+#        if defined(__GNUC__) || defined(__clang__)
+#            define MMAX_DECLARE static inline __attribute__((unused))
+#        else
+#            define MMAX_DECLARE static inline
+#        endif
+#    endif
 
-    #if defined(__cplusplus)
+#    if defined(__cplusplus)
 extern "C" {
-    #endif
+#    endif
 
 /* ==== types ==== */
 /* What a call came to. Anything but MMAX_OK means that no output was touched. */
@@ -568,14 +569,14 @@ MMAX_DECLARE mmax_status mmax_isa_select(mmax_isa isa);
 /* "scalar", "sse2", "avx2", "avx512", "neon", "wasm128"; "unknown" for other values. */
 MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 
-    #if defined(__cplusplus)
+#    if defined(__cplusplus)
 } /* extern "C" */
-    #endif
+#    endif
 #endif /* MULTIMAX_H */
 
 #if !defined(MMAX_PASS) && !defined(MULTIMAX_H_IMPLEMENTED) && (!MMAX_EXTERNAL || defined(MULTIMAX_IMPLEMENTATION))
-    #define MULTIMAX_H_IMPLEMENTED
-    #define MMAX_WANT_IMPLEMENTATION 1
+#    define MULTIMAX_H_IMPLEMENTED
+#    define MMAX_WANT_IMPLEMENTATION 1
 #endif
 
 /* ==== implementation =============================================================================================
@@ -585,160 +586,160 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
  */
 #if defined(MMAX_WANT_IMPLEMENTATION) && !defined(MMAX_PASS)
 
-    /* ==== compiler and processor ==== */
-    #include <float.h>
-    #include <math.h>
-    #include <string.h>
+/* ==== compiler and processor ==== */
+#    include <float.h>
+#    include <math.h>
+#    include <string.h>
 
-    #if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
-        #define MMAX_GNUC 1
-        /* All are "inline": at -O0 gcc compiles every other static function, used or not. */
-        #define MMAX_INLINE              static inline __attribute__((always_inline, unused))
-        #define MMAX_STATIC              static inline __attribute__((unused))
-        #define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-    #elif defined(_MSC_VER)
-        #define MMAX_GNUC                0
-        #define MMAX_INLINE              static __forceinline
-        #define MMAX_STATIC              static
-        #define MMAX_UNLIKELY(condition) (condition)
-    #else
-        #define MMAX_GNUC                0
-        #define MMAX_INLINE              static inline
-        #define MMAX_STATIC              static inline
-        #define MMAX_UNLIKELY(condition) (condition)
-    #endif
+#    if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
+#        define MMAX_GNUC 1
+/* All are "inline": at -O0 gcc compiles every other static function, used or not. */
+#        define MMAX_INLINE              static inline __attribute__((always_inline, unused))
+#        define MMAX_STATIC              static inline __attribute__((unused))
+#        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#    elif defined(_MSC_VER)
+#        define MMAX_GNUC                0
+#        define MMAX_INLINE              static __forceinline
+#        define MMAX_STATIC              static
+#        define MMAX_UNLIKELY(condition) (condition)
+#    else
+#        define MMAX_GNUC                0
+#        define MMAX_INLINE              static inline
+#        define MMAX_STATIC              static inline
+#        define MMAX_UNLIKELY(condition) (condition)
+#    endif
 
-    /* The accumulators of a block are arrays of registers: their loops must be unrolled, at every optimisation level. */
-    #if defined(__clang__)
-        #define MMAX_UNROLL _Pragma("clang loop unroll(full)")
-    #elif MMAX_GNUC
-        #define MMAX_UNROLL _Pragma("GCC unroll 32")
-    #else
-        #define MMAX_UNROLL
-    #endif
+/* The accumulators of a block are arrays of registers: their loops must be unrolled, at every optimisation level. */
+#    if defined(__clang__)
+#        define MMAX_UNROLL _Pragma("clang loop unroll(full)")
+#    elif MMAX_GNUC
+#        define MMAX_UNROLL _Pragma("GCC unroll 32")
+#    else
+#        define MMAX_UNROLL
+#    endif
 
-    /* Which instruction sets can be compiled. */
-    #if !defined(MULTIMAX_NO_SIMD)
-        #if (MMAX_GNUC || defined(_MSC_VER)) && (defined(__x86_64__) || defined(__i386__) || defined(_M_X64))
-            #define MMAX_X86 1
-        #elif MMAX_GNUC && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
-            #define MMAX_HAVE_NEON 1
-        #elif defined(_MSC_VER) && defined(_M_ARM64)
-            #define MMAX_HAVE_NEON 1
-        #elif defined(__wasm_simd128__)
-            #define MMAX_HAVE_WASM128 1
-        #endif
-    #endif
-    #if !defined(MMAX_X86)
-        #define MMAX_X86 0
-    #endif
-    #if !defined(MMAX_HAVE_NEON)
-        #define MMAX_HAVE_NEON 0
-    #endif
-    #if !defined(MMAX_HAVE_WASM128)
-        #define MMAX_HAVE_WASM128 0
-    #endif
-    #if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
-        #define MMAX_HAVE_SSE2   1
-        #define MMAX_HAVE_AVX2   1
-        #define MMAX_HAVE_AVX512 1
-    #elif MMAX_X86
-        #if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
-            #define MMAX_HAVE_AVX512 1
-        #elif defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
-            #define MMAX_HAVE_AVX2 1
-        #elif defined(__SSE2__) || defined(_M_X64)
-            #define MMAX_HAVE_SSE2 1
-        #endif
-    #endif
-    #if !defined(MMAX_HAVE_SSE2)
-        #define MMAX_HAVE_SSE2 0
-    #endif
-    #if !defined(MMAX_HAVE_AVX2)
-        #define MMAX_HAVE_AVX2 0
-    #endif
-    #if !defined(MMAX_HAVE_AVX512)
-        #define MMAX_HAVE_AVX512 0
-    #endif
-    /* Plain C is compiled wherever it may be needed: always under run-time dispatch, else only without anything better. */
-    #if defined(MULTIMAX_NO_DISPATCH) && (MMAX_HAVE_SSE2 || MMAX_HAVE_AVX2 || MMAX_HAVE_AVX512)
-        #define MMAX_HAVE_SCALAR 0
-    #else
-        #define MMAX_HAVE_SCALAR 1
-    #endif
+/* Which instruction sets can be compiled. */
+#    if !defined(MULTIMAX_NO_SIMD)
+#        if (MMAX_GNUC || defined(_MSC_VER)) && (defined(__x86_64__) || defined(__i386__) || defined(_M_X64))
+#            define MMAX_X86 1
+#        elif MMAX_GNUC && defined(__aarch64__) && defined(__ARM_NEON) && !defined(__ARM_BIG_ENDIAN)
+#            define MMAX_HAVE_NEON 1
+#        elif defined(_MSC_VER) && defined(_M_ARM64)
+#            define MMAX_HAVE_NEON 1
+#        elif defined(__wasm_simd128__)
+#            define MMAX_HAVE_WASM128 1
+#        endif
+#    endif
+#    if !defined(MMAX_X86)
+#        define MMAX_X86 0
+#    endif
+#    if !defined(MMAX_HAVE_NEON)
+#        define MMAX_HAVE_NEON 0
+#    endif
+#    if !defined(MMAX_HAVE_WASM128)
+#        define MMAX_HAVE_WASM128 0
+#    endif
+#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+#        define MMAX_HAVE_SSE2   1
+#        define MMAX_HAVE_AVX2   1
+#        define MMAX_HAVE_AVX512 1
+#    elif MMAX_X86
+#        if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#            define MMAX_HAVE_AVX512 1
+#        elif defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
+#            define MMAX_HAVE_AVX2 1
+#        elif defined(__SSE2__) || defined(_M_X64)
+#            define MMAX_HAVE_SSE2 1
+#        endif
+#    endif
+#    if !defined(MMAX_HAVE_SSE2)
+#        define MMAX_HAVE_SSE2 0
+#    endif
+#    if !defined(MMAX_HAVE_AVX2)
+#        define MMAX_HAVE_AVX2 0
+#    endif
+#    if !defined(MMAX_HAVE_AVX512)
+#        define MMAX_HAVE_AVX512 0
+#    endif
+/* Plain C is compiled wherever it may be needed: always under run-time dispatch, else only without anything better. */
+#    if defined(MULTIMAX_NO_DISPATCH) && (MMAX_HAVE_SSE2 || MMAX_HAVE_AVX2 || MMAX_HAVE_AVX512)
+#        define MMAX_HAVE_SCALAR 0
+#    else
+#        define MMAX_HAVE_SCALAR 1
+#    endif
 
-    #if MMAX_X86
-        #include <immintrin.h>
-        #if defined(_MSC_VER)
-            #include <intrin.h>
-        #else
-            #include <cpuid.h>
-        #endif
-    #elif MMAX_HAVE_NEON
-        #include <arm_neon.h>
-    #elif MMAX_HAVE_WASM128
-        #include <wasm_simd128.h>
-    #endif
+#    if MMAX_X86
+#        include <immintrin.h>
+#        if defined(_MSC_VER)
+#            include <intrin.h>
+#        else
+#            include <cpuid.h>
+#        endif
+#    elif MMAX_HAVE_NEON
+#        include <arm_neon.h>
+#    elif MMAX_HAVE_WASM128
+#        include <wasm_simd128.h>
+#    endif
 
-    /* A fused multiply-add in hardware: the only thing on which the bits of a result depend. */
-    #if defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMAF) || defined(FP_FAST_FMAF)
-        #define MMAX_SCALAR_FMA 1
-    #else
-        #define MMAX_SCALAR_FMA 0
-    #endif
-    #if defined(FLT_EVAL_METHOD)
-        #define MMAX_EVAL_METHOD FLT_EVAL_METHOD
-    #elif defined(__FLT_EVAL_METHOD__)
-        #define MMAX_EVAL_METHOD __FLT_EVAL_METHOD__
-    #else
-        #define MMAX_EVAL_METHOD 0
-    #endif
+/* A fused multiply-add in hardware: the only thing on which the bits of a result depend. */
+#    if defined(__FMA__) || defined(__aarch64__) || defined(__FP_FAST_FMAF) || defined(FP_FAST_FMAF)
+#        define MMAX_SCALAR_FMA 1
+#    else
+#        define MMAX_SCALAR_FMA 0
+#    endif
+#    if defined(FLT_EVAL_METHOD)
+#        define MMAX_EVAL_METHOD FLT_EVAL_METHOD
+#    elif defined(__FLT_EVAL_METHOD__)
+#        define MMAX_EVAL_METHOD __FLT_EVAL_METHOD__
+#    else
+#        define MMAX_EVAL_METHOD 0
+#    endif
 
-    #if MMAX_EXTERNAL
-        #define MMAX_DEFINE
-    #elif MMAX_GNUC
-        #define MMAX_DEFINE static inline __attribute__((unused))
-    #else
-        #define MMAX_DEFINE static inline
-    #endif
+#    if MMAX_EXTERNAL
+#        define MMAX_DEFINE
+#    elif MMAX_GNUC
+#        define MMAX_DEFINE static inline __attribute__((unused))
+#    else
+#        define MMAX_DEFINE static inline
+#    endif
 
-    /* To be asked before the pragmas below change it. */
-    #if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ && !defined(__clang__) && MMAX_GNUC && \
+/* To be asked before the pragmas below change it. */
+#    if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ && !defined(__clang__) && MMAX_GNUC && \
         (defined(__x86_64__) || defined(__SSE2_MATH__))
-        #define MMAX_X86_FINITE 1
-    #else
-        #define MMAX_X86_FINITE 0
-    #endif
+#        define MMAX_X86_FINITE 1
+#    else
+#        define MMAX_X86_FINITE 0
+#    endif
 
-    /* ==== floating-point semantics ====
+/* ==== floating-point semantics ====
  * The kernels rely on the order of additions, on NaN and on infinities. gcc and clang are told so here, whatever the
  * command line says. Besides, no product feeds an addition except through an explicit fma, so that contraction
  * (-ffp-contract=fast) has nothing to change.
  */
-    #if defined(__clang__)
-        #pragma float_control(precise, on, push)
-        #pragma clang fp contract(off)
-    #elif MMAX_GNUC
-        #pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
-        #pragma GCC push_options
-        #pragma GCC optimize("no-fast-math", "fp-contract=off")
-        #pragma GCC diagnostic push
-        #pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* in gcc 12's own avx512fintrin.h, as C++ */
-    #endif
+#    if defined(__clang__)
+#        pragma float_control(precise, on, push)
+#        pragma clang fp contract(off)
+#    elif MMAX_GNUC
+#        pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
+#        pragma GCC push_options
+#        pragma GCC optimize("no-fast-math", "fp-contract=off")
+#        pragma GCC diagnostic push
+#        pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* in gcc 12's own avx512fintrin.h, as C++ */
+#    endif
 
-    #if defined(__cplusplus)
+#    if defined(__cplusplus)
 extern "C" {
-    #endif
+#    endif
 
-    /* Which copy a binary was built from: strings finds it. */
-    #if MMAX_GNUC
+/* Which copy a binary was built from: strings finds it. */
+#    if MMAX_GNUC
 static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULTIMAX_VERSION;
-    #endif
+#    endif
 
-    /* ==== helpers that every instance shares ==== */
-    #define MMAX_PASTE_(a, b, c) a##_##b##_##c
-    #define MMAX_PASTE(a, b, c)  MMAX_PASTE_(a, b, c)
-    #define MMAX_(name)          MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
+/* ==== helpers that every instance shares ==== */
+#    define MMAX_PASTE_(a, b, c) a##_##b##_##c
+#    define MMAX_PASTE(a, b, c)  MMAX_PASTE_(a, b, c)
+#    define MMAX_(name)          MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
 
 /* What is normalised: the scores as they are, sigma of them (order 1 or 2), or the scores weighted by the mean rule. */
 enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX };
@@ -771,9 +772,9 @@ static const double mmax_pow2_rest_f64[8] = {0.0,
 /* The first c lanes of a register of 8 floats are loaded from position 8 - c, of 4 doubles from position 8 - 2c. */
 static const int32_t mmax_lane_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 
-    #define MMAX_TWO_TO_64       18446744073709551616.0
-    #define MMAX_TWO_TO_MINUS_64 5.421010862427522e-20
-    #define MMAX_ABOVE_ONE       1.0000002 /* a bound times this is not rounded below the bound */
+#    define MMAX_TWO_TO_64       18446744073709551616.0
+#    define MMAX_TWO_TO_MINUS_64 5.421010862427522e-20
+#    define MMAX_ABOVE_ONE       1.0000002 /* a bound times this is not rounded below the bound */
 
 /* Special values are told by their bits, which no compiler flag can assume away. */
 MMAX_INLINE uint32_t mmax_f32_bits(float a)
@@ -820,15 +821,15 @@ MMAX_INLINE double mmax_largest(double a, double b)
 /* The position of the lowest bit of a mask that is not 0. */
 MMAX_INLINE int mmax_lowest_bit(unsigned mask)
 {
-    #if MMAX_GNUC
+#    if MMAX_GNUC
     return __builtin_ctz(mask);
-    #else
+#    else
     int position = 0;
     while (!(mask >> position & 1)) {
         ++position;
     }
     return position;
-    #endif
+#    endif
 }
 
 /* The neighbour of a negative number that lies further from 0. */
@@ -1013,7 +1014,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 #endif /* MMAX_WANT_IMPLEMENTATION, !MMAX_PASS */
 
 #if defined(MMAX_PASS) && MMAX_PASS == 1
-    /* ==== vector layer ================================================================================================
+/* ==== vector layer ================================================================================================
  * One block per instruction set, the same names in the same order. Nothing else in the file names an intrinsic.
  *
  *   mmax_real            float or double, in C's terms
@@ -1027,76 +1028,76 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
  *   MMAX_(fold)(acc, out)   f32: 32 partial sums to 8 doubles, lanes that are 8, 16, .. apart being added
  */
-    #if MMAX_PASS_DOUBLE
-        #define mmax_real  double
-        #define MMAX_TYPE  f64
-        #define MMAX_LANES 16
-    #else
-        #define mmax_real  float
-        #define MMAX_TYPE  f32
-        #define MMAX_LANES 32
-    #endif
+#    if MMAX_PASS_DOUBLE
+#        define mmax_real  double
+#        define MMAX_TYPE  f64
+#        define MMAX_LANES 16
+#    else
+#        define mmax_real  float
+#        define MMAX_TYPE  f32
+#        define MMAX_LANES 32
+#    endif
 
-    /* ---- AVX-512 ---- */
-    #if defined(MMAX_PASS_AVX512)
-        #define MMAX_TIER avx512
-        #if defined(__clang__)
-            #pragma clang attribute push( \
+/* ---- AVX-512 ---- */
+#    if defined(MMAX_PASS_AVX512)
+#        define MMAX_TIER avx512
+#        if defined(__clang__)
+#            pragma clang attribute push( \
                 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), apply_to = function)
-        #elif MMAX_GNUC
-            #pragma GCC push_options
-            #pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")
-        #endif
-        #define MMAX_FMA           1
-        #define MMAX_DREGS         1
-        #define mmax_dvec          __m512d
-        #define mmax_d_zero()      _mm512_setzero_pd()
-        #define mmax_d_add(a, b)   _mm512_add_pd(a, b)
-        #define mmax_d_sub(a, b)   _mm512_sub_pd(a, b)
-        #define mmax_d_store(p, a) _mm512_storeu_pd(p, (a)[0])
-        #if MMAX_PASS_DOUBLE
-            #define MMAX_I(op)                  _mm512_##op##_pd
-            #define MMAX_WIDTH                  8
-            #define mmax_vec                    __m512d
-            #define mmax_mask                   __mmask8
-            #define mmax_v_cmp(a, b, predicate) _mm512_cmp_pd_mask(a, b, predicate)
-            #define mmax_v_opaque_bits(a)       _mm512_castpd_si512(a)
-        #else
-            #define MMAX_I(op)                  _mm512_##op##_ps
-            #define MMAX_WIDTH                  16
-            #define mmax_vec                    __m512
-            #define mmax_mask                   __mmask16
-            #define mmax_v_cmp(a, b, predicate) _mm512_cmp_ps_mask(a, b, predicate)
-        #endif
-        #define mmax_v_set(r)                    MMAX_I(set1)(r)
-        #define mmax_v_zero()                    MMAX_I(setzero)()
-        #define mmax_v_load(p)                   MMAX_I(loadu)(p)
-        #define mmax_v_store(p, a)               MMAX_I(storeu)(p, a)
-        #define mmax_v_lanes(count)              ((mmax_mask)((1u << (count)) - 1u))
-        #define mmax_v_load_part(p, count, fill) MMAX_I(mask_loadu)(fill, mmax_v_lanes(count), p)
-        #define mmax_v_store_part(p, count, a)   MMAX_I(mask_storeu)(p, mmax_v_lanes(count), a)
-        #define mmax_v_first(a, count)           MMAX_I(maskz_mov)(mmax_v_lanes(count), a)
-        #define mmax_v_add(a, b)                 MMAX_I(add)(a, b)
-        #define mmax_v_sub(a, b)                 MMAX_I(sub)(a, b)
-        #define mmax_v_mul(a, b)                 MMAX_I(mul)(a, b)
-        #define mmax_v_fma(a, b, c)              MMAX_I(fmadd)(a, b, c)
-        #define mmax_v_sqrt(a)                   MMAX_I(sqrt)(a)
-        /* With a mask that keeps all lanes: gcc 12 warns about the unmasked form as C++. */
-        #define mmax_v_min(a, b)       MMAX_I(maskz_min)((mmax_mask)-1, a, b)
-        #define mmax_v_max(a, b)       MMAX_I(maskz_max)((mmax_mask)-1, a, b)
-        #define mmax_v_abs(a)          MMAX_I(abs)(a)
-        #define mmax_v_copysign(a, b)  MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-        #define mmax_v_lt(a, b)        mmax_v_cmp(a, b, _CMP_LT_OQ)
-        #define mmax_v_le(a, b)        mmax_v_cmp(a, b, _CMP_LE_OQ)
-        #define mmax_v_ne(a, b)        mmax_v_cmp(a, b, _CMP_NEQ_UQ)
-        #define mmax_v_nle(a, b)       mmax_v_cmp(a, b, _CMP_NLE_UQ)
-        #define mmax_m_none()          ((mmax_mask)0)
-        #define mmax_m_or(a, b)        ((mmax_mask)((a) | (b)))
-        #define mmax_m_and(a, b)       ((mmax_mask)((a) & (b)))
-        #define mmax_m_bits(m)         ((unsigned)(m))
-        #define mmax_v_select(m, a, b) MMAX_I(mask_blend)(m, b, a)
-        #define mmax_v_keep(m, a)      MMAX_I(maskz_mov)(m, a)
-        #if MMAX_PASS_DOUBLE
+#        elif MMAX_GNUC
+#            pragma GCC push_options
+#            pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")
+#        endif
+#        define MMAX_FMA           1
+#        define MMAX_DREGS         1
+#        define mmax_dvec          __m512d
+#        define mmax_d_zero()      _mm512_setzero_pd()
+#        define mmax_d_add(a, b)   _mm512_add_pd(a, b)
+#        define mmax_d_sub(a, b)   _mm512_sub_pd(a, b)
+#        define mmax_d_store(p, a) _mm512_storeu_pd(p, (a)[0])
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op)                  _mm512_##op##_pd
+#            define MMAX_WIDTH                  8
+#            define mmax_vec                    __m512d
+#            define mmax_mask                   __mmask8
+#            define mmax_v_cmp(a, b, predicate) _mm512_cmp_pd_mask(a, b, predicate)
+#            define mmax_v_opaque_bits(a)       _mm512_castpd_si512(a)
+#        else
+#            define MMAX_I(op)                  _mm512_##op##_ps
+#            define MMAX_WIDTH                  16
+#            define mmax_vec                    __m512
+#            define mmax_mask                   __mmask16
+#            define mmax_v_cmp(a, b, predicate) _mm512_cmp_ps_mask(a, b, predicate)
+#        endif
+#        define mmax_v_set(r)                    MMAX_I(set1)(r)
+#        define mmax_v_zero()                    MMAX_I(setzero)()
+#        define mmax_v_load(p)                   MMAX_I(loadu)(p)
+#        define mmax_v_store(p, a)               MMAX_I(storeu)(p, a)
+#        define mmax_v_lanes(count)              ((mmax_mask)((1u << (count)) - 1u))
+#        define mmax_v_load_part(p, count, fill) MMAX_I(mask_loadu)(fill, mmax_v_lanes(count), p)
+#        define mmax_v_store_part(p, count, a)   MMAX_I(mask_storeu)(p, mmax_v_lanes(count), a)
+#        define mmax_v_first(a, count)           MMAX_I(maskz_mov)(mmax_v_lanes(count), a)
+#        define mmax_v_add(a, b)                 MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b)                 MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b)                 MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c)              MMAX_I(fmadd)(a, b, c)
+#        define mmax_v_sqrt(a)                   MMAX_I(sqrt)(a)
+/* With a mask that keeps all lanes: gcc 12 warns about the unmasked form as C++. */
+#        define mmax_v_min(a, b)       MMAX_I(maskz_min)((mmax_mask)-1, a, b)
+#        define mmax_v_max(a, b)       MMAX_I(maskz_max)((mmax_mask)-1, a, b)
+#        define mmax_v_abs(a)          MMAX_I(abs)(a)
+#        define mmax_v_copysign(a, b)  MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b)        mmax_v_cmp(a, b, _CMP_LT_OQ)
+#        define mmax_v_le(a, b)        mmax_v_cmp(a, b, _CMP_LE_OQ)
+#        define mmax_v_ne(a, b)        mmax_v_cmp(a, b, _CMP_NEQ_UQ)
+#        define mmax_v_nle(a, b)       mmax_v_cmp(a, b, _CMP_NLE_UQ)
+#        define mmax_m_none()          ((mmax_mask)0)
+#        define mmax_m_or(a, b)        ((mmax_mask)((a) | (b)))
+#        define mmax_m_and(a, b)       ((mmax_mask)((a) & (b)))
+#        define mmax_m_bits(m)         ((unsigned)(m))
+#        define mmax_v_select(m, a, b) MMAX_I(mask_blend)(m, b, a)
+#        define mmax_v_keep(m, a)      MMAX_I(maskz_mov)(m, a)
+#        if MMAX_PASS_DOUBLE
 MMAX_INLINE double MMAX_(hmax)(__m512d a)
 {
     const __m256d four = _mm256_max_pd(_mm512_castpd512_pd256(a), _mm512_extractf64x4_pd(a, 1));
@@ -1109,14 +1110,14 @@ MMAX_INLINE double MMAX_(hmin)(__m512d a)
     const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_min_sd(two, _mm_unpackhi_pd(two, two)));
 }
-            #define mmax_v_pow2(n)                                 \
+#            define mmax_v_pow2(n)                                 \
                 _mm512_castsi512_pd(_mm512_add_epi64(              \
                     _mm512_slli_epi64(_mm512_castpd_si512(n), 49), \
                     _mm512_permutexvar_epi64(_mm512_castpd_si512(n), _mm512_loadu_si512(mmax_pow2_table_f64))))
-            #define mmax_v_pow2_rest(n) \
+#            define mmax_v_pow2_rest(n) \
                 _mm512_permutexvar_pd(_mm512_castpd_si512(n), _mm512_loadu_pd(mmax_pow2_rest_f64))
-        #else
-            #define mmax_v_pow2(n)                                 \
+#        else
+#            define mmax_v_pow2(n)                                 \
                 _mm512_castsi512_ps(_mm512_add_epi32(              \
                     _mm512_slli_epi32(_mm512_castps_si512(n), 20), \
                     _mm512_permutexvar_epi32(_mm512_castps_si512(n), _mm512_loadu_si512(mmax_pow2_table_f32))))
@@ -1142,86 +1143,86 @@ MMAX_INLINE float MMAX_(hmin)(__m512 a)
     const __m128 two = _mm_min_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-        #endif
-        #define mmax_v_hmax(a) MMAX_(hmax)(a)
-        #define mmax_v_hmin(a) MMAX_(hmin)(a)
+#        endif
+#        define mmax_v_hmax(a) MMAX_(hmax)(a)
+#        define mmax_v_hmin(a) MMAX_(hmin)(a)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(sum[0]), _mm512_extractf64x4_pd(sum[0], 1));
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
-        /* Through a register: compressing to memory is slow on some machines. */
-        #define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
-        #define mmax_m_count(m)          ((size_t)_mm_popcnt_u32(m))
+/* Through a register: compressing to memory is slow on some machines. */
+#        define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
+#        define mmax_m_count(m)          ((size_t)_mm_popcnt_u32(m))
 
-    /* ---- AVX2 with FMA ---- */
-    #elif defined(MMAX_PASS_AVX2)
-        #define MMAX_TIER avx2
-        #if defined(__clang__)
-            #pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
-        #elif MMAX_GNUC
-            #pragma GCC push_options
-            #pragma GCC target("avx2,fma,popcnt")
-        #endif
-        #define MMAX_FMA           1
-        #define MMAX_DREGS         2
-        #define mmax_dvec          __m256d
-        #define mmax_d_zero()      _mm256_setzero_pd()
-        #define mmax_d_add(a, b)   _mm256_add_pd(a, b)
-        #define mmax_d_sub(a, b)   _mm256_sub_pd(a, b)
-        #define mmax_d_store(p, a) (_mm256_storeu_pd(p, (a)[0]), _mm256_storeu_pd((p) + 4, (a)[1]))
-        #if MMAX_PASS_DOUBLE
-            #define MMAX_I(op) _mm256_##op##_pd
-            #define MMAX_WIDTH 4
-            #define mmax_vec   __m256d
-            #define mmax_mask  __m256d
-            #define mmax_v_lanes(count) \
+/* ---- AVX2 with FMA ---- */
+#    elif defined(MMAX_PASS_AVX2)
+#        define MMAX_TIER avx2
+#        if defined(__clang__)
+#            pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
+#        elif MMAX_GNUC
+#            pragma GCC push_options
+#            pragma GCC target("avx2,fma,popcnt")
+#        endif
+#        define MMAX_FMA           1
+#        define MMAX_DREGS         2
+#        define mmax_dvec          __m256d
+#        define mmax_d_zero()      _mm256_setzero_pd()
+#        define mmax_d_add(a, b)   _mm256_add_pd(a, b)
+#        define mmax_d_sub(a, b)   _mm256_sub_pd(a, b)
+#        define mmax_d_store(p, a) (_mm256_storeu_pd(p, (a)[0]), _mm256_storeu_pd((p) + 4, (a)[1]))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op) _mm256_##op##_pd
+#            define MMAX_WIDTH 4
+#            define mmax_vec   __m256d
+#            define mmax_mask  __m256d
+#            define mmax_v_lanes(count) \
                 _mm256_loadu_si256((const __m256i *)(const void *)(mmax_lane_mask + 8 - 2 * (count)))
-            #define mmax_v_as_mask(i) _mm256_castsi256_pd(i)
-        #else
-            #define MMAX_I(op) _mm256_##op##_ps
-            #define MMAX_WIDTH 8
-            #define mmax_vec   __m256
-            #define mmax_mask  __m256
-            #define mmax_v_lanes(count) \
+#            define mmax_v_as_mask(i) _mm256_castsi256_pd(i)
+#        else
+#            define MMAX_I(op) _mm256_##op##_ps
+#            define MMAX_WIDTH 8
+#            define mmax_vec   __m256
+#            define mmax_mask  __m256
+#            define mmax_v_lanes(count) \
                 _mm256_loadu_si256((const __m256i *)(const void *)(mmax_lane_mask + 8 - (count)))
-            #define mmax_v_as_mask(i) _mm256_castsi256_ps(i)
-        #endif
-        #define mmax_v_set(r)      MMAX_I(set1)(r)
-        #define mmax_v_zero()      MMAX_I(setzero)()
-        #define mmax_v_load(p)     MMAX_I(loadu)(p)
-        #define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
-        #define mmax_v_load_part(p, count, fill) \
+#            define mmax_v_as_mask(i) _mm256_castsi256_ps(i)
+#        endif
+#        define mmax_v_set(r)      MMAX_I(set1)(r)
+#        define mmax_v_zero()      MMAX_I(setzero)()
+#        define mmax_v_load(p)     MMAX_I(loadu)(p)
+#        define mmax_v_store(p, a) MMAX_I(storeu)(p, a)
+#        define mmax_v_load_part(p, count, fill) \
             mmax_v_select(mmax_v_as_mask(mmax_v_lanes(count)), MMAX_I(maskload)(p, mmax_v_lanes(count)), fill)
-        #define mmax_v_store_part(p, count, a) MMAX_I(maskstore)(p, mmax_v_lanes(count), a)
-        #define mmax_v_first(a, count)         MMAX_I (and)(mmax_v_as_mask(mmax_v_lanes(count)), a)
-        #define mmax_v_add(a, b)               MMAX_I(add)(a, b)
-        #define mmax_v_sub(a, b)               MMAX_I(sub)(a, b)
-        #define mmax_v_mul(a, b)               MMAX_I(mul)(a, b)
-        #define mmax_v_fma(a, b, c)            MMAX_I(fmadd)(a, b, c)
-        #define mmax_v_sqrt(a)                 MMAX_I(sqrt)(a)
-        #define mmax_v_min(a, b)               MMAX_I(min)(a, b)
-        #define mmax_v_max(a, b)               MMAX_I(max)(a, b)
-        #define mmax_v_abs(a)                  MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
-        #define mmax_v_copysign(a, b)          MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-        #define mmax_v_lt(a, b)                MMAX_I(cmp)(a, b, _CMP_LT_OQ)
-        #define mmax_v_le(a, b)                MMAX_I(cmp)(a, b, _CMP_LE_OQ)
-        #define mmax_v_ne(a, b)                MMAX_I(cmp)(a, b, _CMP_NEQ_UQ)
-        #define mmax_v_nle(a, b)               MMAX_I(cmp)(a, b, _CMP_NLE_UQ)
-        #define mmax_m_none()                  MMAX_I(setzero)()
-        #define mmax_m_or(a, b)                MMAX_I(or)(a, b)
-        #define mmax_m_and(a, b)               MMAX_I (and)(a, b)
-        #define mmax_m_bits(m)                 ((unsigned)MMAX_I(movemask)(m))
-        #define mmax_v_select(m, a, b)         MMAX_I(blendv)(b, a, m)
-        #define mmax_v_keep(m, a)              MMAX_I (and)(m, a)
-        #if MMAX_PASS_DOUBLE
-            #define mmax_v_pow2(n)                                                               \
+#        define mmax_v_store_part(p, count, a) MMAX_I(maskstore)(p, mmax_v_lanes(count), a)
+#        define mmax_v_first(a, count)         MMAX_I (and)(mmax_v_as_mask(mmax_v_lanes(count)), a)
+#        define mmax_v_add(a, b)               MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b)               MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b)               MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c)            MMAX_I(fmadd)(a, b, c)
+#        define mmax_v_sqrt(a)                 MMAX_I(sqrt)(a)
+#        define mmax_v_min(a, b)               MMAX_I(min)(a, b)
+#        define mmax_v_max(a, b)               MMAX_I(max)(a, b)
+#        define mmax_v_abs(a)                  MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
+#        define mmax_v_copysign(a, b)          MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b)                MMAX_I(cmp)(a, b, _CMP_LT_OQ)
+#        define mmax_v_le(a, b)                MMAX_I(cmp)(a, b, _CMP_LE_OQ)
+#        define mmax_v_ne(a, b)                MMAX_I(cmp)(a, b, _CMP_NEQ_UQ)
+#        define mmax_v_nle(a, b)               MMAX_I(cmp)(a, b, _CMP_NLE_UQ)
+#        define mmax_m_none()                  MMAX_I(setzero)()
+#        define mmax_m_or(a, b)                MMAX_I(or)(a, b)
+#        define mmax_m_and(a, b)               MMAX_I (and)(a, b)
+#        define mmax_m_bits(m)                 ((unsigned)MMAX_I(movemask)(m))
+#        define mmax_v_select(m, a, b)         MMAX_I(blendv)(b, a, m)
+#        define mmax_v_keep(m, a)              MMAX_I (and)(m, a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_pow2(n)                                                               \
                 _mm256_castsi256_pd(_mm256_add_epi64(                                            \
                     _mm256_slli_epi64(_mm256_castpd_si256(n), 49),                               \
                     _mm256_i64gather_epi64((const long long *)(const void *)mmax_pow2_table_f64, \
                                            _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)))
-            #define mmax_v_pow2_rest(n)                 \
+#            define mmax_v_pow2_rest(n)                 \
                 _mm256_i64gather_pd(mmax_pow2_rest_f64, \
                                     _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)
 MMAX_INLINE double MMAX_(hmax)(__m256d a)
@@ -1234,8 +1235,8 @@ MMAX_INLINE double MMAX_(hmin)(__m256d a)
     const __m128d two = _mm_min_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
     return _mm_cvtsd_f64(_mm_min_sd(two, _mm_unpackhi_pd(two, two)));
 }
-        #else
-            #define mmax_v_pow2(n)                                                                               \
+#        else
+#            define mmax_v_pow2(n)                                                                               \
                 _mm256_castsi256_ps(                                                                             \
                     _mm256_add_epi32(_mm256_slli_epi32(_mm256_castps_si256(n), 20),                              \
                                      _mm256_permutevar8x32_epi32(                                                \
@@ -1264,9 +1265,9 @@ MMAX_INLINE float MMAX_(hmin)(__m256 a)
     const __m128 two = _mm_min_ps(four, _mm_movehl_ps(four, four));
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-        #endif
-        #define mmax_v_hmax(a) MMAX_(hmax)(a)
-        #define mmax_v_hmin(a) MMAX_(hmin)(a)
+#        endif
+#        define mmax_v_hmax(a) MMAX_(hmax)(a)
+#        define mmax_v_hmin(a) MMAX_(hmin)(a)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m256d four = _mm256_add_pd(sum[0], sum[1]);
@@ -1274,64 +1275,64 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-    /* ---- SSE2 ---- */
-    #elif defined(MMAX_PASS_SSE2)
-        #define MMAX_TIER sse2
-        #if defined(__clang__)
-            #pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
-        #elif MMAX_GNUC
-            #pragma GCC push_options
-            #pragma GCC target("sse2")
-        #endif
-        #define MMAX_FMA         0
-        #define MMAX_DREGS       4
-        #define mmax_dvec        __m128d
-        #define mmax_d_zero()    _mm_setzero_pd()
-        #define mmax_d_add(a, b) _mm_add_pd(a, b)
-        #define mmax_d_sub(a, b) _mm_sub_pd(a, b)
-        #define mmax_d_store(p, a)                                                                     \
+/* ---- SSE2 ---- */
+#    elif defined(MMAX_PASS_SSE2)
+#        define MMAX_TIER sse2
+#        if defined(__clang__)
+#            pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
+#        elif MMAX_GNUC
+#            pragma GCC push_options
+#            pragma GCC target("sse2")
+#        endif
+#        define MMAX_FMA         0
+#        define MMAX_DREGS       4
+#        define mmax_dvec        __m128d
+#        define mmax_d_zero()    _mm_setzero_pd()
+#        define mmax_d_add(a, b) _mm_add_pd(a, b)
+#        define mmax_d_sub(a, b) _mm_sub_pd(a, b)
+#        define mmax_d_store(p, a)                                                                     \
             (_mm_storeu_pd(p, (a)[0]), _mm_storeu_pd((p) + 2, (a)[1]), _mm_storeu_pd((p) + 4, (a)[2]), \
              _mm_storeu_pd((p) + 6, (a)[3]))
-        #if MMAX_PASS_DOUBLE
-            #define MMAX_I(op) _mm_##op##_pd
-            #define MMAX_WIDTH 2
-            #define mmax_vec   __m128d
-            #define mmax_mask  __m128d
-        #else
-            #define MMAX_I(op) _mm_##op##_ps
-            #define MMAX_WIDTH 4
-            #define mmax_vec   __m128
-            #define mmax_mask  __m128
-        #endif
-        #define mmax_v_set(r)          MMAX_I(set1)(r)
-        #define mmax_v_zero()          MMAX_I(setzero)()
-        #define mmax_v_load(p)         MMAX_I(loadu)(p)
-        #define mmax_v_store(p, a)     MMAX_I(storeu)(p, a)
-        #define mmax_v_add(a, b)       MMAX_I(add)(a, b)
-        #define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
-        #define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
-        #define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
-        #define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
-        #define mmax_v_min(a, b)       MMAX_I(min)(a, b)
-        #define mmax_v_max(a, b)       MMAX_I(max)(a, b)
-        #define mmax_v_abs(a)          MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
-        #define mmax_v_copysign(a, b)  MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-        #define mmax_v_lt(a, b)        MMAX_I(cmplt)(a, b)
-        #define mmax_v_le(a, b)        MMAX_I(cmple)(a, b)
-        #define mmax_v_ne(a, b)        MMAX_I(cmpneq)(a, b)
-        #define mmax_v_nle(a, b)       MMAX_I(cmpnle)(a, b)
-        #define mmax_m_none()          MMAX_I(setzero)()
-        #define mmax_m_or(a, b)        MMAX_I(or)(a, b)
-        #define mmax_m_and(a, b)       MMAX_I (and)(a, b)
-        #define mmax_m_bits(m)         ((unsigned)MMAX_I(movemask)(m))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op) _mm_##op##_pd
+#            define MMAX_WIDTH 2
+#            define mmax_vec   __m128d
+#            define mmax_mask  __m128d
+#        else
+#            define MMAX_I(op) _mm_##op##_ps
+#            define MMAX_WIDTH 4
+#            define mmax_vec   __m128
+#            define mmax_mask  __m128
+#        endif
+#        define mmax_v_set(r)          MMAX_I(set1)(r)
+#        define mmax_v_zero()          MMAX_I(setzero)()
+#        define mmax_v_load(p)         MMAX_I(loadu)(p)
+#        define mmax_v_store(p, a)     MMAX_I(storeu)(p, a)
+#        define mmax_v_add(a, b)       MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
+#        define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
+#        define mmax_v_min(a, b)       MMAX_I(min)(a, b)
+#        define mmax_v_max(a, b)       MMAX_I(max)(a, b)
+#        define mmax_v_abs(a)          MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)
+#        define mmax_v_copysign(a, b)  MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b)        MMAX_I(cmplt)(a, b)
+#        define mmax_v_le(a, b)        MMAX_I(cmple)(a, b)
+#        define mmax_v_ne(a, b)        MMAX_I(cmpneq)(a, b)
+#        define mmax_v_nle(a, b)       MMAX_I(cmpnle)(a, b)
+#        define mmax_m_none()          MMAX_I(setzero)()
+#        define mmax_m_or(a, b)        MMAX_I(or)(a, b)
+#        define mmax_m_and(a, b)       MMAX_I (and)(a, b)
+#        define mmax_m_bits(m)         ((unsigned)MMAX_I(movemask)(m))
 MMAX_INLINE mmax_vec MMAX_(select)(mmax_mask m, mmax_vec a, mmax_vec b)
 {
     return MMAX_I(or)(MMAX_I(and)(m, a), MMAX_I(andnot)(m, b));
 }
-        #define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
-        #define mmax_v_keep(m, a)      MMAX_I (and)(m, a)
-        #if MMAX_PASS_DOUBLE
-            #define mmax_v_high(a) _mm_and_pd(a, _mm_castsi128_pd(_mm_set1_epi64x((long long)0xfffffffff8000000)))
+#        define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
+#        define mmax_v_keep(m, a)      MMAX_I (and)(m, a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_high(a) _mm_and_pd(a, _mm_castsi128_pd(_mm_set1_epi64x((long long)0xfffffffff8000000)))
 MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
 {
     const __m128i bits = _mm_castpd_si128(n);
@@ -1339,13 +1340,13 @@ MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
     const uint64_t high = mmax_pow2_table_f64[_mm_extract_epi16(bits, 4) & 7];
     return _mm_castsi128_pd(_mm_add_epi64(_mm_slli_epi64(bits, 49), _mm_set_epi64x((long long)high, (long long)low)));
 }
-            #define mmax_v_pow2_rest(n)                                                        \
+#            define mmax_v_pow2_rest(n)                                                        \
                 _mm_setr_pd(mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 0) & 7], \
                             mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 4) & 7])
-            #define mmax_v_hmax(a) _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a)))
-            #define mmax_v_hmin(a) _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)))
-        #else
-            #define mmax_v_high(a) _mm_and_ps(a, _mm_castsi128_ps(_mm_set1_epi32((int)0xfffff000)))
+#            define mmax_v_hmax(a) _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a)))
+#            define mmax_v_hmin(a) _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)))
+#        else
+#            define mmax_v_high(a) _mm_and_ps(a, _mm_castsi128_ps(_mm_set1_epi32((int)0xfffff000)))
 MMAX_INLINE __m128 MMAX_(pow2)(__m128 n)
 {
     const __m128i bits = _mm_castps_si128(n);
@@ -1378,82 +1379,82 @@ MMAX_INLINE float MMAX_(hmin)(__m128 a)
     const __m128 two = _mm_min_ps(a, _mm_movehl_ps(a, a));
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
-            #define mmax_v_hmax(a) MMAX_(hmax)(a)
-            #define mmax_v_hmin(a) MMAX_(hmin)(a)
-        #endif
-        #define mmax_v_pow2(n) MMAX_(pow2)(n)
-        #if MMAX_GNUC
+#            define mmax_v_hmax(a) MMAX_(hmax)(a)
+#            define mmax_v_hmin(a) MMAX_(hmin)(a)
+#        endif
+#        define mmax_v_pow2(n) MMAX_(pow2)(n)
+#        if MMAX_GNUC
 /* clang reassociates intrinsics under -ffast-math; what went through here it takes as it is. */
 MMAX_INLINE mmax_vec MMAX_(opaque)(mmax_vec a)
 {
     __asm__("" : "+x"(a));
     return a;
 }
-            #define mmax_v_opaque(a) MMAX_(opaque)(a)
-        #endif
+#            define mmax_v_opaque(a) MMAX_(opaque)(a)
+#        endif
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m128d two = _mm_add_pd(_mm_add_pd(sum[0], sum[2]), _mm_add_pd(sum[1], sum[3]));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 
-    /* ---- NEON ---- */
-    #elif defined(MMAX_PASS_NEON)
-        #define MMAX_TIER        neon
-        #define MMAX_FMA         1
-        #define MMAX_DREGS       4
-        #define mmax_dvec        float64x2_t
-        #define mmax_d_zero()    vdupq_n_f64(0.0)
-        #define mmax_d_add(a, b) vaddq_f64(a, b)
-        #define mmax_d_sub(a, b) vsubq_f64(a, b)
-        #define mmax_d_store(p, a) \
+/* ---- NEON ---- */
+#    elif defined(MMAX_PASS_NEON)
+#        define MMAX_TIER        neon
+#        define MMAX_FMA         1
+#        define MMAX_DREGS       4
+#        define mmax_dvec        float64x2_t
+#        define mmax_d_zero()    vdupq_n_f64(0.0)
+#        define mmax_d_add(a, b) vaddq_f64(a, b)
+#        define mmax_d_sub(a, b) vsubq_f64(a, b)
+#        define mmax_d_store(p, a) \
             (vst1q_f64(p, (a)[0]), vst1q_f64((p) + 2, (a)[1]), vst1q_f64((p) + 4, (a)[2]), vst1q_f64((p) + 6, (a)[3]))
-        #if MMAX_PASS_DOUBLE
-            #define MMAX_I(op)          op##_f64
-            #define MMAX_U(op)          op##_u64
-            #define MMAX_WIDTH          2
-            #define mmax_vec            float64x2_t
-            #define mmax_mask           uint64x2_t
-            #define mmax_v_bits(a)      vreinterpretq_u64_f64(a)
-            #define mmax_v_from_bits(a) vreinterpretq_f64_u64(a)
-            #define mmax_v_sign()       vdupq_n_u64((uint64_t)1 << 63)
-        #else
-            #define MMAX_I(op)          op##_f32
-            #define MMAX_U(op)          op##_u32
-            #define MMAX_WIDTH          4
-            #define mmax_vec            float32x4_t
-            #define mmax_mask           uint32x4_t
-            #define mmax_v_bits(a)      vreinterpretq_u32_f32(a)
-            #define mmax_v_from_bits(a) vreinterpretq_f32_u32(a)
-            #define mmax_v_sign()       vdupq_n_u32((uint32_t)1 << 31)
-        #endif
-        #define mmax_v_set(r)          MMAX_I(vdupq_n)(r)
-        #define mmax_v_zero()          MMAX_I(vdupq_n)(0)
-        #define mmax_v_load(p)         MMAX_I(vld1q)(p)
-        #define mmax_v_store(p, a)     MMAX_I(vst1q)(p, a)
-        #define mmax_v_add(a, b)       MMAX_I(vaddq)(a, b)
-        #define mmax_v_sub(a, b)       MMAX_I(vsubq)(a, b)
-        #define mmax_v_mul(a, b)       MMAX_I(vmulq)(a, b)
-        #define mmax_v_fma(a, b, c)    MMAX_I(vfmaq)(c, a, b)
-        #define mmax_v_sqrt(a)         MMAX_I(vsqrtq)(a)
-        #define mmax_v_min(a, b)       MMAX_I(vminq)(a, b)
-        #define mmax_v_max(a, b)       MMAX_I(vmaxq)(a, b)
-        #define mmax_v_abs(a)          MMAX_I(vabsq)(a)
-        #define mmax_v_copysign(a, b)  MMAX_I(vbslq)(mmax_v_sign(), b, a)
-        #define mmax_v_lt(a, b)        MMAX_I(vcltq)(a, b)
-        #define mmax_v_le(a, b)        MMAX_I(vcleq)(a, b)
-        #define mmax_v_ne(a, b)        mmax_m_not(MMAX_I(vceqq)(a, b))
-        #define mmax_v_nle(a, b)       mmax_m_not(MMAX_I(vcleq)(a, b))
-        #define mmax_m_none()          MMAX_U(vdupq_n)(0)
-        #define mmax_m_or(a, b)        MMAX_U(vorrq)(a, b)
-        #define mmax_m_and(a, b)       MMAX_U(vandq)(a, b)
-        #define mmax_v_select(m, a, b) MMAX_I(vbslq)(m, a, b)
-        #define mmax_v_keep(m, a)      mmax_v_from_bits(MMAX_U(vandq)(m, mmax_v_bits(a)))
-        #define mmax_v_hmax(a)         MMAX_I(vmaxvq)(a)
-        #define mmax_v_hmin(a)         MMAX_I(vminvq)(a)
-        #if MMAX_PASS_DOUBLE
-            #define mmax_m_not(m)       vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
-            #define mmax_m_bits(m)      ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op)          op##_f64
+#            define MMAX_U(op)          op##_u64
+#            define MMAX_WIDTH          2
+#            define mmax_vec            float64x2_t
+#            define mmax_mask           uint64x2_t
+#            define mmax_v_bits(a)      vreinterpretq_u64_f64(a)
+#            define mmax_v_from_bits(a) vreinterpretq_f64_u64(a)
+#            define mmax_v_sign()       vdupq_n_u64((uint64_t)1 << 63)
+#        else
+#            define MMAX_I(op)          op##_f32
+#            define MMAX_U(op)          op##_u32
+#            define MMAX_WIDTH          4
+#            define mmax_vec            float32x4_t
+#            define mmax_mask           uint32x4_t
+#            define mmax_v_bits(a)      vreinterpretq_u32_f32(a)
+#            define mmax_v_from_bits(a) vreinterpretq_f32_u32(a)
+#            define mmax_v_sign()       vdupq_n_u32((uint32_t)1 << 31)
+#        endif
+#        define mmax_v_set(r)          MMAX_I(vdupq_n)(r)
+#        define mmax_v_zero()          MMAX_I(vdupq_n)(0)
+#        define mmax_v_load(p)         MMAX_I(vld1q)(p)
+#        define mmax_v_store(p, a)     MMAX_I(vst1q)(p, a)
+#        define mmax_v_add(a, b)       MMAX_I(vaddq)(a, b)
+#        define mmax_v_sub(a, b)       MMAX_I(vsubq)(a, b)
+#        define mmax_v_mul(a, b)       MMAX_I(vmulq)(a, b)
+#        define mmax_v_fma(a, b, c)    MMAX_I(vfmaq)(c, a, b)
+#        define mmax_v_sqrt(a)         MMAX_I(vsqrtq)(a)
+#        define mmax_v_min(a, b)       MMAX_I(vminq)(a, b)
+#        define mmax_v_max(a, b)       MMAX_I(vmaxq)(a, b)
+#        define mmax_v_abs(a)          MMAX_I(vabsq)(a)
+#        define mmax_v_copysign(a, b)  MMAX_I(vbslq)(mmax_v_sign(), b, a)
+#        define mmax_v_lt(a, b)        MMAX_I(vcltq)(a, b)
+#        define mmax_v_le(a, b)        MMAX_I(vcleq)(a, b)
+#        define mmax_v_ne(a, b)        mmax_m_not(MMAX_I(vceqq)(a, b))
+#        define mmax_v_nle(a, b)       mmax_m_not(MMAX_I(vcleq)(a, b))
+#        define mmax_m_none()          MMAX_U(vdupq_n)(0)
+#        define mmax_m_or(a, b)        MMAX_U(vorrq)(a, b)
+#        define mmax_m_and(a, b)       MMAX_U(vandq)(a, b)
+#        define mmax_v_select(m, a, b) MMAX_I(vbslq)(m, a, b)
+#        define mmax_v_keep(m, a)      mmax_v_from_bits(MMAX_U(vandq)(m, mmax_v_bits(a)))
+#        define mmax_v_hmax(a)         MMAX_I(vmaxvq)(a)
+#        define mmax_v_hmin(a)         MMAX_I(vminvq)(a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_m_not(m)       vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
+#            define mmax_m_bits(m)      ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
 MMAX_INLINE float64x2_t MMAX_(pow2)(float64x2_t n)
 {
     const uint64x2_t bits = vreinterpretq_u64_f64(n);
@@ -1467,10 +1468,10 @@ MMAX_INLINE float64x2_t MMAX_(pow2_rest)(float64x2_t n)
     const float64x2_t low = vdupq_n_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 0) & 7]);
     return vsetq_lane_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 1) & 7], low, 1);
 }
-            #define mmax_v_pow2_rest(n) MMAX_(pow2_rest)(n)
-        #else
-            #define mmax_m_not(m)  vmvnq_u32(m)
-            #define mmax_m_bits(m) ((unsigned)vaddvq_u32(vandq_u32(m, vld1q_u32(mmax_lane_bits))))
+#            define mmax_v_pow2_rest(n) MMAX_(pow2_rest)(n)
+#        else
+#            define mmax_m_not(m)  vmvnq_u32(m)
+#            define mmax_m_bits(m) ((unsigned)vaddvq_u32(vandq_u32(m, vld1q_u32(mmax_lane_bits))))
 static const uint32_t mmax_lane_bits[4] = {1, 2, 4, 8};
 MMAX_INLINE float32x4_t MMAX_(pow2)(float32x4_t n)
 {
@@ -1497,68 +1498,68 @@ MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
         out[2 * k + 1] = vaddq_f64(vaddq_f64(high[0], high[2]), vaddq_f64(high[1], high[3]));
     }
 }
-        #endif
-        #define mmax_v_pow2(n) MMAX_(pow2)(n)
+#        endif
+#        define mmax_v_pow2(n) MMAX_(pow2)(n)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const float64x2_t two = vaddq_f64(vaddq_f64(sum[0], sum[2]), vaddq_f64(sum[1], sum[3]));
     return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
 }
 
-    /* ---- WebAssembly SIMD128 ---- */
-    #elif defined(MMAX_PASS_WASM128)
-        #define MMAX_TIER        wasm128
-        #define MMAX_FMA         0
-        #define MMAX_DREGS       4
-        #define mmax_vec         v128_t
-        #define mmax_mask        v128_t
-        #define mmax_dvec        v128_t
-        #define mmax_d_zero()    wasm_f64x2_splat(0.0)
-        #define mmax_d_add(a, b) wasm_f64x2_add(a, b)
-        #define mmax_d_sub(a, b) wasm_f64x2_sub(a, b)
-        #define mmax_d_store(p, a)                                                                           \
+/* ---- WebAssembly SIMD128 ---- */
+#    elif defined(MMAX_PASS_WASM128)
+#        define MMAX_TIER        wasm128
+#        define MMAX_FMA         0
+#        define MMAX_DREGS       4
+#        define mmax_vec         v128_t
+#        define mmax_mask        v128_t
+#        define mmax_dvec        v128_t
+#        define mmax_d_zero()    wasm_f64x2_splat(0.0)
+#        define mmax_d_add(a, b) wasm_f64x2_add(a, b)
+#        define mmax_d_sub(a, b) wasm_f64x2_sub(a, b)
+#        define mmax_d_store(p, a)                                                                           \
             (wasm_v128_store(p, (a)[0]), wasm_v128_store((p) + 2, (a)[1]), wasm_v128_store((p) + 4, (a)[2]), \
              wasm_v128_store((p) + 6, (a)[3]))
-        #if MMAX_PASS_DOUBLE
-            #define MMAX_I(op)     wasm_f64x2_##op
-            #define MMAX_WIDTH     2
-            #define mmax_m_bits(m) ((unsigned)wasm_i64x2_bitmask(m))
-        #else
-            #define MMAX_I(op)     wasm_f32x4_##op
-            #define MMAX_WIDTH     4
-            #define mmax_m_bits(m) ((unsigned)wasm_i32x4_bitmask(m))
-        #endif
-        #define mmax_v_set(r)          MMAX_I(splat)(r)
-        #define mmax_v_zero()          MMAX_I(splat)(0)
-        #define mmax_v_load(p)         wasm_v128_load(p)
-        #define mmax_v_store(p, a)     wasm_v128_store(p, a)
-        #define mmax_v_add(a, b)       MMAX_I(add)(a, b)
-        #define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
-        #define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
-        #define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
-        #define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
-        #define mmax_v_min(a, b)       MMAX_I(pmin)(b, a)
-        #define mmax_v_max(a, b)       MMAX_I(pmax)(b, a)
-        #define mmax_v_abs(a)          MMAX_I(abs)(a)
-        #define mmax_v_copysign(a, b)  wasm_v128_or(a, wasm_v128_and(b, mmax_v_set((mmax_real)-0.0)))
-        #define mmax_v_lt(a, b)        MMAX_I(lt)(a, b)
-        #define mmax_v_le(a, b)        MMAX_I(le)(a, b)
-        #define mmax_v_ne(a, b)        MMAX_I(ne)(a, b)
-        #define mmax_v_nle(a, b)       wasm_v128_not(MMAX_I(le)(a, b))
-        #define mmax_m_none()          wasm_i32x4_splat(0)
-        #define mmax_m_or(a, b)        wasm_v128_or(a, b)
-        #define mmax_m_and(a, b)       wasm_v128_and(a, b)
-        #define mmax_v_select(m, a, b) wasm_v128_bitselect(a, b, m)
-        #define mmax_v_keep(m, a)      wasm_v128_and(m, a)
-        #if MMAX_PASS_DOUBLE
-            #define mmax_v_high(a) wasm_v128_and(a, wasm_i64x2_splat((int64_t)0xfffffffff8000000))
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_I(op)     wasm_f64x2_##op
+#            define MMAX_WIDTH     2
+#            define mmax_m_bits(m) ((unsigned)wasm_i64x2_bitmask(m))
+#        else
+#            define MMAX_I(op)     wasm_f32x4_##op
+#            define MMAX_WIDTH     4
+#            define mmax_m_bits(m) ((unsigned)wasm_i32x4_bitmask(m))
+#        endif
+#        define mmax_v_set(r)          MMAX_I(splat)(r)
+#        define mmax_v_zero()          MMAX_I(splat)(0)
+#        define mmax_v_load(p)         wasm_v128_load(p)
+#        define mmax_v_store(p, a)     wasm_v128_store(p, a)
+#        define mmax_v_add(a, b)       MMAX_I(add)(a, b)
+#        define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
+#        define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
+#        define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
+#        define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
+#        define mmax_v_min(a, b)       MMAX_I(pmin)(b, a)
+#        define mmax_v_max(a, b)       MMAX_I(pmax)(b, a)
+#        define mmax_v_abs(a)          MMAX_I(abs)(a)
+#        define mmax_v_copysign(a, b)  wasm_v128_or(a, wasm_v128_and(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b)        MMAX_I(lt)(a, b)
+#        define mmax_v_le(a, b)        MMAX_I(le)(a, b)
+#        define mmax_v_ne(a, b)        MMAX_I(ne)(a, b)
+#        define mmax_v_nle(a, b)       wasm_v128_not(MMAX_I(le)(a, b))
+#        define mmax_m_none()          wasm_i32x4_splat(0)
+#        define mmax_m_or(a, b)        wasm_v128_or(a, b)
+#        define mmax_m_and(a, b)       wasm_v128_and(a, b)
+#        define mmax_v_select(m, a, b) wasm_v128_bitselect(a, b, m)
+#        define mmax_v_keep(m, a)      wasm_v128_and(m, a)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_high(a) wasm_v128_and(a, wasm_i64x2_splat((int64_t)0xfffffffff8000000))
 MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
 {
     const v128_t table = wasm_u64x2_make(mmax_pow2_table_f64[wasm_i64x2_extract_lane(n, 0) & 7],
                                          mmax_pow2_table_f64[wasm_i64x2_extract_lane(n, 1) & 7]);
     return wasm_i64x2_add(wasm_i64x2_shl(n, 49), table);
 }
-            #define mmax_v_pow2_rest(n)                                                \
+#            define mmax_v_pow2_rest(n)                                                \
                 wasm_f64x2_make(mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 0) & 7], \
                                 mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 1) & 7])
 MMAX_INLINE double MMAX_(hmax)(v128_t a)
@@ -1569,8 +1570,8 @@ MMAX_INLINE double MMAX_(hmin)(v128_t a)
 {
     return wasm_f64x2_extract_lane(wasm_f64x2_pmin(wasm_i64x2_shuffle(a, a, 1, 1), a), 0);
 }
-        #else
-            #define mmax_v_high(a) wasm_v128_and(a, wasm_i32x4_splat((int32_t)0xfffff000))
+#        else
+#            define mmax_v_high(a) wasm_v128_and(a, wasm_i32x4_splat((int32_t)0xfffff000))
 MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
 {
     const v128_t table = wasm_u32x4_make(
@@ -1601,46 +1602,46 @@ MMAX_INLINE float MMAX_(hmin)(v128_t a)
     const v128_t two = wasm_f32x4_pmin(wasm_i32x4_shuffle(a, a, 2, 3, 2, 3), a);
     return wasm_f32x4_extract_lane(wasm_f32x4_pmin(wasm_i32x4_shuffle(two, two, 1, 1, 1, 1), two), 0);
 }
-        #endif
-        #define mmax_v_hmax(a) MMAX_(hmax)(a)
-        #define mmax_v_hmin(a) MMAX_(hmin)(a)
-        #define mmax_v_pow2(n) MMAX_(pow2)(n)
+#        endif
+#        define mmax_v_hmax(a) MMAX_(hmax)(a)
+#        define mmax_v_hmin(a) MMAX_(hmin)(a)
+#        define mmax_v_pow2(n) MMAX_(pow2)(n)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const v128_t two = wasm_f64x2_add(wasm_f64x2_add(sum[0], sum[2]), wasm_f64x2_add(sum[1], sum[3]));
     return wasm_f64x2_extract_lane(two, 0) + wasm_f64x2_extract_lane(two, 1);
 }
 
-    /* ---- plain C: a register is one number ---- */
-    #else
-        #define MMAX_TIER           scalar
-        #define MMAX_FMA            MMAX_SCALAR_FMA
-        #define MMAX_DREGS          8
-        #define MMAX_WIDTH          1
-        #define mmax_vec            mmax_real
-        #define mmax_mask           int
-        #define mmax_dvec           double
-        #define mmax_d_zero()       0.0
-        #define mmax_d_add(a, b)    ((a) + (b))
-        #define mmax_d_sub(a, b)    ((a) - (b))
-        #define mmax_d_store(p, a)  ((void)memcpy(p, a, 8 * sizeof(double)))
-        #define mmax_v_set(r)       (r)
-        #define mmax_v_zero()       ((mmax_real)0)
-        #define mmax_v_load(p)      (*(p))
-        #define mmax_v_store(p, a)  ((void)(*(p) = (a)))
-        #define mmax_v_add(a, b)    ((mmax_real)((a) + (b)))
-        #define mmax_v_sub(a, b)    ((mmax_real)((a) - (b)))
-        #define mmax_v_mul(a, b)    ((mmax_real)((a) * (b)))
-        #define mmax_v_fma(a, b, c) mmax_s_fma(a, b, c)
-        #define mmax_v_sqrt(a)      mmax_s_sqrt(a)
-        /* Under -ffinite-math-only gcc's x86 back end compares a register with memory in a way that is wrong for NaN, whatever
+/* ---- plain C: a register is one number ---- */
+#    else
+#        define MMAX_TIER           scalar
+#        define MMAX_FMA            MMAX_SCALAR_FMA
+#        define MMAX_DREGS          8
+#        define MMAX_WIDTH          1
+#        define mmax_vec            mmax_real
+#        define mmax_mask           int
+#        define mmax_dvec           double
+#        define mmax_d_zero()       0.0
+#        define mmax_d_add(a, b)    ((a) + (b))
+#        define mmax_d_sub(a, b)    ((a) - (b))
+#        define mmax_d_store(p, a)  ((void)memcpy(p, a, 8 * sizeof(double)))
+#        define mmax_v_set(r)       (r)
+#        define mmax_v_zero()       ((mmax_real)0)
+#        define mmax_v_load(p)      (*(p))
+#        define mmax_v_store(p, a)  ((void)(*(p) = (a)))
+#        define mmax_v_add(a, b)    ((mmax_real)((a) + (b)))
+#        define mmax_v_sub(a, b)    ((mmax_real)((a) - (b)))
+#        define mmax_v_mul(a, b)    ((mmax_real)((a) * (b)))
+#        define mmax_v_fma(a, b, c) mmax_s_fma(a, b, c)
+#        define mmax_v_sqrt(a)      mmax_s_sqrt(a)
+/* Under -ffinite-math-only gcc's x86 back end compares a register with memory in a way that is wrong for NaN, whatever
  * the pragma says; two registers it compares right. */
-        #if MMAX_X86_FINITE
-            #define MMAX_REGISTERS(a, b) __asm__("" : "+x"(a), "+x"(b))
-        #else
-            #define MMAX_REGISTERS(a, b) ((void)0)
-        #endif
-        #define MMAX_COMPARE(name, result, condition)                \
+#        if MMAX_X86_FINITE
+#            define MMAX_REGISTERS(a, b) __asm__("" : "+x"(a), "+x"(b))
+#        else
+#            define MMAX_REGISTERS(a, b) ((void)0)
+#        endif
+#        define MMAX_COMPARE(name, result, condition)                \
             MMAX_INLINE result MMAX_(name)(mmax_real a, mmax_real b) \
             {                                                        \
                 MMAX_REGISTERS(a, b);                                \
@@ -1652,17 +1653,17 @@ MMAX_COMPARE(lt, int, a < b)
 MMAX_COMPARE(le, int, a <= b)
 MMAX_COMPARE(ne, int, a != b)
 MMAX_COMPARE(nle, int, !(a <= b))
-        #define mmax_v_min(a, b) MMAX_(min)(a, b)
-        #define mmax_v_max(a, b) MMAX_(max)(a, b)
-        #if MMAX_PASS_DOUBLE
-            #define MMAX_BITS     uint64_t
-            #define MMAX_SIGN     ((uint64_t)1 << 63)
-            #define MMAX_LOW_BITS ((uint64_t)0x7ffffff)
-        #else
-            #define MMAX_BITS     uint32_t
-            #define MMAX_SIGN     ((uint32_t)1 << 31)
-            #define MMAX_LOW_BITS ((uint32_t)0xfff)
-        #endif
+#        define mmax_v_min(a, b) MMAX_(min)(a, b)
+#        define mmax_v_max(a, b) MMAX_(max)(a, b)
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_BITS     uint64_t
+#            define MMAX_SIGN     ((uint64_t)1 << 63)
+#            define MMAX_LOW_BITS ((uint64_t)0x7ffffff)
+#        else
+#            define MMAX_BITS     uint32_t
+#            define MMAX_SIGN     ((uint32_t)1 << 31)
+#            define MMAX_LOW_BITS ((uint32_t)0xfff)
+#        endif
 MMAX_INLINE MMAX_BITS MMAX_(bits)(mmax_real a)
 {
     MMAX_BITS bits;
@@ -1675,72 +1676,72 @@ MMAX_INLINE mmax_real MMAX_(from_bits)(MMAX_BITS bits)
     memcpy(&a, &bits, sizeof a);
     return a;
 }
-        #define mmax_v_abs(a)          MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_SIGN)
-        #define mmax_v_copysign(a, b)  MMAX_(from_bits)(MMAX_(bits)(a) | (MMAX_(bits)(b) & MMAX_SIGN))
-        #define mmax_v_high(a)         MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_LOW_BITS)
-        #define mmax_v_lt(a, b)        MMAX_(lt)(a, b)
-        #define mmax_v_le(a, b)        MMAX_(le)(a, b)
-        #define mmax_v_ne(a, b)        MMAX_(ne)(a, b)
-        #define mmax_v_nle(a, b)       MMAX_(nle)(a, b)
-        #define mmax_m_none()          0
-        #define mmax_m_or(a, b)        ((int)(a) | (int)(b))
-        #define mmax_m_and(a, b)       ((int)(a) & (int)(b))
-        #define mmax_m_bits(m)         ((unsigned)(m))
-        #define mmax_v_select(m, a, b) ((m) ? (a) : (b))
-        #define mmax_v_keep(m, a)      ((m) ? (a) : (mmax_real)0)
-        #define mmax_v_hmax(a)         (a)
-        #define mmax_v_hmin(a)         (a)
+#        define mmax_v_abs(a)          MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_SIGN)
+#        define mmax_v_copysign(a, b)  MMAX_(from_bits)(MMAX_(bits)(a) | (MMAX_(bits)(b) & MMAX_SIGN))
+#        define mmax_v_high(a)         MMAX_(from_bits)(MMAX_(bits)(a) & ~MMAX_LOW_BITS)
+#        define mmax_v_lt(a, b)        MMAX_(lt)(a, b)
+#        define mmax_v_le(a, b)        MMAX_(le)(a, b)
+#        define mmax_v_ne(a, b)        MMAX_(ne)(a, b)
+#        define mmax_v_nle(a, b)       MMAX_(nle)(a, b)
+#        define mmax_m_none()          0
+#        define mmax_m_or(a, b)        ((int)(a) | (int)(b))
+#        define mmax_m_and(a, b)       ((int)(a) & (int)(b))
+#        define mmax_m_bits(m)         ((unsigned)(m))
+#        define mmax_v_select(m, a, b) ((m) ? (a) : (b))
+#        define mmax_v_keep(m, a)      ((m) ? (a) : (mmax_real)0)
+#        define mmax_v_hmax(a)         (a)
+#        define mmax_v_hmin(a)         (a)
 MMAX_INLINE mmax_real MMAX_(pow2)(mmax_real n)
 {
     const MMAX_BITS bits = MMAX_(bits)(n);
-        #if MMAX_PASS_DOUBLE
+#        if MMAX_PASS_DOUBLE
     return MMAX_(from_bits)((bits << 49) + mmax_pow2_table_f64[bits & 7]);
-        #else
+#        else
     return MMAX_(from_bits)((bits << 20) + mmax_pow2_table_f32[bits & 7]);
-        #endif
+#        endif
 }
-        #define mmax_v_pow2(n)      MMAX_(pow2)(n)
-        #define mmax_v_pow2_rest(n) mmax_pow2_rest_f64[MMAX_(bits)(n) & 7]
-        #if (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16) || (defined(__clang__) && defined(__FAST_MATH__))
+#        define mmax_v_pow2(n)      MMAX_(pow2)(n)
+#        define mmax_v_pow2_rest(n) mmax_pow2_rest_f64[MMAX_(bits)(n) & 7]
+#        if (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16) || (defined(__clang__) && defined(__FAST_MATH__))
 /* Drops the excess precision of a wider evaluation, and stops the rewriting of (a + b) - b. */
 MMAX_INLINE mmax_real MMAX_(opaque)(mmax_real a)
 {
     volatile mmax_real narrow = a;
     return narrow;
 }
-            #define mmax_v_opaque(a) MMAX_(opaque)(a)
-        #endif
-        #if !MMAX_PASS_DOUBLE
+#            define mmax_v_opaque(a) MMAX_(opaque)(a)
+#        endif
+#        if !MMAX_PASS_DOUBLE
 MMAX_INLINE void MMAX_(fold)(const float *acc, double *out)
 {
     for (int lane = 0; lane < 8; ++lane) {
         out[lane] = ((double)acc[lane] + (double)acc[lane + 16]) + ((double)acc[lane + 8] + (double)acc[lane + 24]);
     }
 }
-        #endif
+#        endif
 MMAX_INLINE double MMAX_(d_total)(const double *sum)
 {
     const double four[4] = {sum[0] + sum[4], sum[1] + sum[5], sum[2] + sum[6], sum[3] + sum[7]};
     return (four[0] + four[2]) + (four[1] + four[3]);
 }
-    #endif
+#    endif
 
-    /* ---- what follows from the block above ---- */
-    #define MMAX_REGS (MMAX_LANES / MMAX_WIDTH)
-    #if MMAX_WIDTH == 1
-        #define mmax_v_load_part(p, count, fill) (fill)
-        #define mmax_v_store_part(p, count, a)   ((void)(a))
-        #define mmax_v_first(a, count)           (a)
-    #endif
-    /* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
-    #if MMAX_FMA && MMAX_WIDTH > 1
-        #define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
-    #else
-        #define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
-    #endif
-    #define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
+/* ---- what follows from the block above ---- */
+#    define MMAX_REGS (MMAX_LANES / MMAX_WIDTH)
+#    if MMAX_WIDTH == 1
+#        define mmax_v_load_part(p, count, fill) (fill)
+#        define mmax_v_store_part(p, count, a)   ((void)(a))
+#        define mmax_v_first(a, count)           (a)
+#    endif
+/* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
+#    if MMAX_FMA && MMAX_WIDTH > 1
+#        define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
+#    else
+#        define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
+#    endif
+#    define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
 
-    #if !defined(mmax_v_load_part)
+#    if !defined(mmax_v_load_part)
 /* Machines without masked loads and stores go through a small array. */
 MMAX_INLINE mmax_vec MMAX_(load_part)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
 {
@@ -1759,16 +1760,16 @@ MMAX_INLINE void MMAX_(store_part)(mmax_real *p, ptrdiff_t count, mmax_vec a)
         p[i] = lanes[i];
     }
 }
-        #define mmax_v_load_part(p, count, fill) MMAX_(load_part)(p, count, fill)
-        #define mmax_v_store_part(p, count, a)   MMAX_(store_part)(p, count, a)
+#        define mmax_v_load_part(p, count, fill) MMAX_(load_part)(p, count, fill)
+#        define mmax_v_store_part(p, count, a)   MMAX_(store_part)(p, count, a)
 MMAX_INLINE mmax_vec MMAX_(first)(mmax_vec a, ptrdiff_t count)
 {
     mmax_real lanes[MMAX_WIDTH];
     mmax_v_store(lanes, a);
     return MMAX_(load_part)(lanes, count, mmax_v_zero());
 }
-        #define mmax_v_first(a, count) MMAX_(first)(a, count)
-    #endif
+#        define mmax_v_first(a, count) MMAX_(first)(a, count)
+#    endif
 
 /* The three above for any count; a count of at least MMAX_WIDTH that the compiler knows costs nothing. */
 MMAX_INLINE mmax_vec MMAX_(load_upto)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
@@ -1788,80 +1789,80 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
     return count >= MMAX_WIDTH ? a : count <= 0 ? mmax_v_zero() : mmax_v_first(a, count);
 }
 
-    /* ==== kernels ==== */
+/* ==== kernels ==== */
 
-    /* ---- numbers ---- */
-    #if MMAX_FMA && MMAX_GNUC
-        #define mmax_s_dfma(a, b, c) __builtin_fma(a, b, c)
-    #elif MMAX_FMA
-        #define mmax_s_dfma(a, b, c) fma(a, b, c)
-    #else
-        #define mmax_s_dfma(a, b, c) ((a) * (b) + (c))
-    #endif
-    #if MMAX_PASS_DOUBLE
-        #define mmax_s_fma(a, b, c)      mmax_s_dfma(a, b, c)
-        #define mmax_s_sqrt(a)           sqrt(a)
-        #define MMAX_REAL_MAX            DBL_MAX
-        #define MMAX_SAFE                1e60 /* its cube is far from MMAX_REAL_MAX */
-        #define MMAX_REAL_MIN            DBL_MIN
-        #define MMAX_QUIET_NAN           mmax_f64_from_bits(0x7ff8000000000000)
-        #define MMAX_INFINITY            mmax_f64_from_bits(0x7ff0000000000000)
-        #define MMAX_REAL_MIN_ROOT       1.4916681462400413e-154 /* 2^-511 */
-        #define MMAX_TINY                MMAX_TWO_TO_MINUS_64
-        #define mmax_is_masked(a)        mmax_f64_is_masked(a)
-        #define mmax_toward_minus_one(a) mmax_f64_toward_minus_one(a)
-        #define mmax_real_floor(a)       (a)
-        #define mmax_real_ceil(a)        (a)
-        #define mmax_is_nan(a)           mmax_f64_is_nan(a)
-        #define mmax_is_finite(a)        mmax_f64_is_finite(a)
-    #else
-        #if MMAX_FMA && MMAX_GNUC
-            #define mmax_s_fma(a, b, c) __builtin_fmaf(a, b, c)
-        #elif MMAX_FMA
-            #define mmax_s_fma(a, b, c) fmaf(a, b, c)
-        #else
-            #define mmax_s_fma(a, b, c) ((float)((float)((a) * (b)) + (c)))
-        #endif
-        #define mmax_s_sqrt(a)           ((float)sqrt(a))
-        #define MMAX_REAL_MAX            FLT_MAX
-        #define MMAX_SAFE                1e9f
-        #define MMAX_REAL_MIN            FLT_MIN
-        #define MMAX_QUIET_NAN           mmax_f32_from_bits(0x7fc00000)
-        #define MMAX_INFINITY            mmax_f32_from_bits(0x7f800000)
-        #define MMAX_REAL_MIN_ROOT       1.0842021724855044e-19f /* 2^-63 */
-        #define MMAX_TINY                MMAX_TWO_TO_MINUS_64
-        #define mmax_is_masked(a)        mmax_f32_is_masked(a)
-        #define mmax_toward_minus_one(a) mmax_f32_toward_minus_one(a)
-        #define mmax_real_floor(a)       mmax_f32_floor(a)
-        #define mmax_real_ceil(a)        mmax_f32_ceil(a)
-        #define mmax_is_nan(a)           mmax_f32_is_nan(a)
-        #define mmax_is_finite(a)        mmax_f32_is_finite(a)
-    #endif
+/* ---- numbers ---- */
+#    if MMAX_FMA && MMAX_GNUC
+#        define mmax_s_dfma(a, b, c) __builtin_fma(a, b, c)
+#    elif MMAX_FMA
+#        define mmax_s_dfma(a, b, c) fma(a, b, c)
+#    else
+#        define mmax_s_dfma(a, b, c) ((a) * (b) + (c))
+#    endif
+#    if MMAX_PASS_DOUBLE
+#        define mmax_s_fma(a, b, c)      mmax_s_dfma(a, b, c)
+#        define mmax_s_sqrt(a)           sqrt(a)
+#        define MMAX_REAL_MAX            DBL_MAX
+#        define MMAX_SAFE                1e60 /* its cube is far from MMAX_REAL_MAX */
+#        define MMAX_REAL_MIN            DBL_MIN
+#        define MMAX_QUIET_NAN           mmax_f64_from_bits(0x7ff8000000000000)
+#        define MMAX_INFINITY            mmax_f64_from_bits(0x7ff0000000000000)
+#        define MMAX_REAL_MIN_ROOT       1.4916681462400413e-154 /* 2^-511 */
+#        define MMAX_TINY                MMAX_TWO_TO_MINUS_64
+#        define mmax_is_masked(a)        mmax_f64_is_masked(a)
+#        define mmax_toward_minus_one(a) mmax_f64_toward_minus_one(a)
+#        define mmax_real_floor(a)       (a)
+#        define mmax_real_ceil(a)        (a)
+#        define mmax_is_nan(a)           mmax_f64_is_nan(a)
+#        define mmax_is_finite(a)        mmax_f64_is_finite(a)
+#    else
+#        if MMAX_FMA && MMAX_GNUC
+#            define mmax_s_fma(a, b, c) __builtin_fmaf(a, b, c)
+#        elif MMAX_FMA
+#            define mmax_s_fma(a, b, c) fmaf(a, b, c)
+#        else
+#            define mmax_s_fma(a, b, c) ((float)((float)((a) * (b)) + (c)))
+#        endif
+#        define mmax_s_sqrt(a)           ((float)sqrt(a))
+#        define MMAX_REAL_MAX            FLT_MAX
+#        define MMAX_SAFE                1e9f
+#        define MMAX_REAL_MIN            FLT_MIN
+#        define MMAX_QUIET_NAN           mmax_f32_from_bits(0x7fc00000)
+#        define MMAX_INFINITY            mmax_f32_from_bits(0x7f800000)
+#        define MMAX_REAL_MIN_ROOT       1.0842021724855044e-19f /* 2^-63 */
+#        define MMAX_TINY                MMAX_TWO_TO_MINUS_64
+#        define mmax_is_masked(a)        mmax_f32_is_masked(a)
+#        define mmax_toward_minus_one(a) mmax_f32_toward_minus_one(a)
+#        define mmax_real_floor(a)       mmax_f32_floor(a)
+#        define mmax_real_ceil(a)        mmax_f32_ceil(a)
+#        define mmax_is_nan(a)           mmax_f32_is_nan(a)
+#        define mmax_is_finite(a)        mmax_f32_is_finite(a)
+#    endif
 
-    /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
-    #define MMAX_PAIR  (2 * MMAX_LANES)
-    #define MMAX_CHUNK (8 * MMAX_LANES)
-    /* Of exponentials fewer: the roundings of a longer chain of additions would take a weight beyond 4 ULP. */
-    #define MMAX_EXP_CHUNK MMAX_PAIR
+/* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
+#    define MMAX_PAIR  (2 * MMAX_LANES)
+#    define MMAX_CHUNK (8 * MMAX_LANES)
+/* Of exponentials fewer: the roundings of a longer chain of additions would take a weight beyond 4 ULP. */
+#    define MMAX_EXP_CHUNK MMAX_PAIR
 
 typedef struct MMAX_(sum) {
     mmax_dvec sum[MMAX_DREGS];
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
     mmax_dvec error[MMAX_DREGS];
-    #endif
+#    endif
 } MMAX_(sum);
 
 MMAX_INLINE void MMAX_(sum_clear)(MMAX_(sum) * total)
 {
     MMAX_EACH_D(j) { total->sum[j] = mmax_d_zero(); }
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
     MMAX_EACH_D(j) { total->error[j] = mmax_d_zero(); }
-    #endif
+#    endif
 }
 
 MMAX_INLINE void MMAX_(sum_add)(MMAX_(sum) * total, const mmax_vec *lanes)
 {
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
     /* Knuth's TwoSum, for the first 8 lanes and then the other 8: what the additions round away is kept. */
     for (int half = 0; half < 2; ++half) {
         MMAX_EACH_D(j)
@@ -1875,11 +1876,11 @@ MMAX_INLINE void MMAX_(sum_add)(MMAX_(sum) * total, const mmax_vec *lanes)
             total->sum[j] = sum;
         }
     }
-    #else
+#    else
     mmax_dvec part[MMAX_DREGS];
     MMAX_(fold)(lanes, part);
     MMAX_EACH_D(j) { total->sum[j] = mmax_d_add(total->sum[j], part[j]); }
-    #endif
+#    endif
 }
 
 /* The same for several sums at once, out of line: code size counts where they are many. */
@@ -1892,7 +1893,7 @@ MMAX_STATIC void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REG
 
 MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
 {
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
     double sum[8], error;
     mmax_d_store(sum, total->sum);
     error = MMAX_(d_total)(total->error);
@@ -1904,9 +1905,9 @@ MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
         }
     }
     return sum[0] + error;
-    #else
+#    else
     return MMAX_(d_total)(total->sum);
-    #endif
+#    endif
 }
 
 MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
@@ -1916,12 +1917,12 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
     }
 }
 
-    /* ---- walking over a row ----
+/* ---- walking over a row ----
  * step(at, left, k, part) handles one register: the entries from `at`, of which `left` exist. Whole blocks of
  * MMAX_LANES come first, unrolled over the registers k of a block, with a `left` that the compiler knows; then
  * register by register what is left over.
  */
-    #define MMAX_SWEEP(n, step)                                                                          \
+#    define MMAX_SWEEP(n, step)                                                                          \
         do {                                                                                             \
             size_t at_ = 0;                                                                              \
             for (; at_ + MMAX_LANES <= (n); at_ += MMAX_LANES) {                                         \
@@ -1932,16 +1933,16 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             }                                                                                            \
         } while (0)
 
-    #define MMAX_MOST_SUMS 8
-    #define MMAX_LANES_CLEAR(lanes, sum_count)                   \
+#    define MMAX_MOST_SUMS 8
+#    define MMAX_LANES_CLEAR(lanes, sum_count)                   \
         MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)  \
         {                                                        \
             if (i_ < (sum_count)) {                              \
                 MMAX_EACH(k_) { lanes[i_][k_] = mmax_v_zero(); } \
             }                                                    \
         }
-    /* Copies, because what a call is handed the address of cannot stay in registers. */
-    #define MMAX_LANES_FLUSH(sums, lanes, sum_count)                 \
+/* Copies, because what a call is handed the address of cannot stay in registers. */
+#    define MMAX_LANES_FLUSH(sums, lanes, sum_count)                 \
         if ((sum_count) == 1) {                                      \
             MMAX_(sum_add)(sums, lanes[0]);                          \
         } else {                                                     \
@@ -1955,8 +1956,8 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             MMAX_(sums_add)(sums, copy_, sum_count);                 \
         }
 
-    /* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
-    #define MMAX_SWEEP_LANES(n, sums, sum_count, width, chunk, main_step, tail_step)                              \
+/* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
+#    define MMAX_SWEEP_LANES(n, sums, sum_count, width, chunk, main_step, tail_step)                              \
         do {                                                                                                      \
             const size_t whole_ = (n) - (n) % (width);                                                            \
             for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += (chunk)) {                                         \
@@ -1978,7 +1979,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
                 MMAX_LANES_FLUSH(sums, lanes_tail, sum_count)                                                     \
             }                                                                                                     \
         } while (0)
-    #define MMAX_SWEEP_SUM(n, sums, sum_count, step) \
+#    define MMAX_SWEEP_SUM(n, sums, sum_count, step) \
         MMAX_SWEEP_LANES(n, sums, sum_count, MMAX_LANES, MMAX_CHUNK, step, step)
 
 /* A register's first lane: the arithmetic of the kernels for a single entry. */
@@ -2005,9 +2006,9 @@ typedef struct MMAX_(call) {
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
 } MMAX_(call);
 
-    /* log2(e), rounded to nearest, and the rest */
-    #define MMAX_LOG2E      1.4426950408889634
-    #define MMAX_LOG2E_REST 2.0355273740931033e-17
+/* log2(e), rounded to nearest, and the rest */
+#    define MMAX_LOG2E      1.4426950408889634
+#    define MMAX_LOG2E_REST 2.0355273740931033e-17
 
 MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params *p, double epsilon)
 {
@@ -2029,7 +2030,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     }
     c.scale_high = (mmax_real)exponent_scale;
     c.scale_low = (mmax_real)(exponent_scale - (double)c.scale_high);
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
     {
         /* Dekker's product: the halves have 26 bits, so that their products are exact. */
         const double scale_top = mmax_f64_top(exponent_scale), scale_rest = exponent_scale - scale_top;
@@ -2042,14 +2043,14 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
         c.log2e_high = MMAX_FMA ? product : mmax_f64_top(product);
         c.log2e_low = (product - c.log2e_high) + rest;
     }
-    #else
+#    else
     {
         const double product = exponent_scale * MMAX_LOG2E;
         c.log2e = (float)product;
         c.log2e_high = MMAX_FMA ? c.log2e : mmax_f32_top(c.log2e);
         c.log2e_low = (float)(product - (double)c.log2e_high);
     }
-    #endif
+#    endif
     c.log2e_inverse = 1 / c.log2e;
     c.epsilon = (mmax_real)epsilon;
     c.safe = MMAX_SAFE;
@@ -2065,57 +2066,57 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     return c;
 }
 
-    /* ---- the exponential ----
+/* ---- the exponential ----
  * exp(scale x) = 2^(k/8) 2^f, k/8 = round(x log2e) to eighths, |f| <= 1/16 and a bit. k comes from adding
  * 1.5 * 2^(digits - 4), whose last place is 1/8, and stays in the low bits of the sum. An integer `origin` taken off
  * k/8 there divides the result by 2^origin: x is never rounded by a subtraction of the maximum.
  */
-    #if MMAX_PASS_DOUBLE
-        #define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
-        /* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
-        #define MMAX_POW2_POLYNOMIAL(f)                                                                                \
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
+/* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
+#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
             MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.525677512164676475e-5), f, 1.54045305719108130e-4), \
                                                f, 1.33335579020565746e-3),                                             \
                                         f, 9.618129084775991350e-3),                                                   \
                                  f, 5.550410866486828883e-2),                                                          \
                           f, 0.24022650695911557106),                                                                  \
                    f, 0.69314718055994528623)
-        #define MMAX_SHIFT_LIMIT 8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
-        #define MMAX_PLAIN_RANGE \
+#        define MMAX_SHIFT_LIMIT 8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
+#        define MMAX_PLAIN_RANGE \
             920.0 /* range of a row, in powers of two, with no underflow up to 2^30 entries, nor in the last
                                              places of a weight */
-        #define MMAX_BIAS   64      /* exponentials are 2^64 times too large, the low ones stay normal */
-        #define MMAX_LOWEST (-1020) /* exponent at which low entries are held */
-    #else
-        #define MMAX_ROUND_TO_EIGHTH 1572864.0f /* 1.5 * 2^20 */
-        /* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
-        #define MMAX_POW2_POLYNOMIAL(f)                                                                                \
+#        define MMAX_BIAS   64      /* exponentials are 2^64 times too large, the low ones stay normal */
+#        define MMAX_LOWEST (-1020) /* exponent at which low entries are held */
+#    else
+#        define MMAX_ROUND_TO_EIGHTH 1572864.0f /* 1.5 * 2^20 */
+/* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
+#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
             MMAX_H(MMAX_H(MMAX_H(mmax_v_set(9.61861293762922e-3f), f, 5.55081218481064e-2f), f, 0.24022650718688965f), \
                    f, 0.69314718246459961f)
-        #define MMAX_SHIFT_LIMIT 1024.0f
-        #define MMAX_PLAIN_RANGE 64.0f
-        #define MMAX_BIAS        64
-        #define MMAX_LOWEST      (-100)
-    #endif
-    #define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
+#        define MMAX_SHIFT_LIMIT 1024.0f
+#        define MMAX_PLAIN_RANGE 64.0f
+#        define MMAX_BIAS        64
+#        define MMAX_LOWEST      (-100)
+#    endif
+#    define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
 
-    #if !defined(mmax_v_opaque)
-        #define mmax_v_opaque(a) (a)
-    #endif
+#    if !defined(mmax_v_opaque)
+#        define mmax_v_opaque(a) (a)
+#    endif
 
 /* x*log2e + minus_q, where minus_q is x*log2e rounded to eighths, with the other sign */
 MMAX_INLINE mmax_vec MMAX_(reduce)(mmax_vec x, mmax_vec minus_q, const MMAX_(call) * c)
 {
-    #if MMAX_FMA
+#    if MMAX_FMA
     return mmax_v_fma(x, mmax_v_set(c->log2e_low), mmax_v_fma(x, mmax_v_set(c->log2e_high), minus_q));
-    #else
+#    else
     /* The top halves of x and log2e have exact products. */
     const mmax_vec x_top = mmax_v_high(x);
     const mmax_vec x_rest = mmax_v_opaque(mmax_v_sub(x, x_top));
     mmax_vec f = mmax_v_opaque(mmax_v_add(mmax_v_mul(x_top, mmax_v_set(c->log2e_high)), minus_q));
     f = mmax_v_opaque(mmax_v_add(f, mmax_v_mul(x_rest, mmax_v_set(c->log2e_high))));
     return mmax_v_add(f, mmax_v_mul(x, mmax_v_set(c->log2e_low)));
-    #endif
+#    endif
 }
 
 /* exp(scale x) * 2^(rounder - MMAX_ROUND_TO_EIGHTH) */
@@ -2124,11 +2125,11 @@ MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) 
     const mmax_vec n = mmax_v_opaque(mmax_v_fma(x, mmax_v_set(c->log2e), rounder));
     const mmax_vec f = MMAX_(reduce)(x, mmax_v_sub(rounder, n), c);
     const mmax_vec power = mmax_v_pow2(n);
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
     const mmax_vec slope = mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n));
-    #else
+#    else
     const mmax_vec slope = mmax_v_mul(f, MMAX_POW2_POLYNOMIAL(f));
-    #endif
+#    endif
     return mmax_v_fma(power, slope, power);
 }
 
@@ -2252,11 +2253,11 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
     MMAX_(extremes) e;
     MMAX_EACH(k) { min_main[k] = max_main[k] = first; }
     min_tail[0] = max_tail[0] = first;
-    #define MMAX_STEP(at, left, k, part)                              \
+#    define MMAX_STEP(at, left, k, part)                              \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
         max_##part[k] = mmax_v_max(logit, max_##part[k]);             \
         min_##part[k] = mmax_v_min(logit, min_##part[k]);
-    #define MMAX_STEP_SUM(at, left, k, part)                          \
+#    define MMAX_STEP_SUM(at, left, k, part)                          \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
         max_main[0] = mmax_v_max(logit, max_main[0]);                 \
         min_main[0] = mmax_v_min(logit, min_main[0]);                 \
@@ -2267,8 +2268,8 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
     } else {
         MMAX_SWEEP(n, MMAX_STEP);
     }
-    #undef MMAX_STEP
-    #undef MMAX_STEP_SUM
+#    undef MMAX_STEP
+#    undef MMAX_STEP_SUM
     e = MMAX_(extremes_of)(min_main, max_main, min_tail[0], max_tail[0]);
     e.sum = with_sum ? MMAX_(sum_total)(sum) : 0;
     return e;
@@ -2292,7 +2293,7 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
     }
     min_tail[0] = max_tail[0] = first;
     s_min_tail[0] = s_max_tail[0] = first_s;
-    #define MMAX_STEP(at, left, k, part)                                                           \
+#    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill), s = mmax_v_mul(logit, scale); \
         const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
         max_##part[k] = mmax_v_max(score, max_##part[k]);                                          \
@@ -2307,7 +2308,7 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
             MMAX_(store_upto)(y + at, left, score);                                                \
         }
     MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     *e = MMAX_(extremes_of)(min_main, max_main, min_tail[0], max_tail[0]);
     if (careful) {
         return mmax_m_bits(beyond) == 0;
@@ -2381,7 +2382,7 @@ MMAX_INLINE MMAX_(exp_sums)
     MMAX_(sum) sums[2];
     MMAX_(exp_sums) result;
     MMAX_(sums_clear)(sums, 2);
-    #define MMAX_TERM(e, at, left, k, part)                                                            \
+#    define MMAX_TERM(e, at, left, k, part)                                                            \
         mmax_vec e;                                                                                    \
         {                                                                                              \
             const mmax_vec logit = MMAX_(load_upto)(x + (at), left, mmax_v_zero());                    \
@@ -2398,11 +2399,11 @@ MMAX_INLINE MMAX_(exp_sums)
             e = MMAX_(first_upto)(e, left);                                                            \
         }
     /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
-    #define MMAX_STEP_PAIR(at, left, k, part)          \
+#    define MMAX_STEP_PAIR(at, left, k, part)          \
         MMAX_TERM(e0_, at, left, k, part)              \
         MMAX_TERM(e1_, at + MMAX_LANES, left, k, part) \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));
-    #define MMAX_STEP(at, left, k, part)  \
+#    define MMAX_STEP(at, left, k, part)  \
         MMAX_TERM(e0_, at, left, k, part) \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_);
     if (rest) {
@@ -2410,9 +2411,9 @@ MMAX_INLINE MMAX_(exp_sums)
     } else {
         MMAX_SWEEP_LANES(n, sums, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
     }
-    #undef MMAX_STEP
-    #undef MMAX_STEP_PAIR
-    #undef MMAX_TERM
+#    undef MMAX_STEP
+#    undef MMAX_STEP_PAIR
+#    undef MMAX_TERM
     result.rest = MMAX_(sum_total)(&sums[0]);
     result.ties = rest ? MMAX_(sum_total)(&sums[1]) : 0;
     return result;
@@ -2423,31 +2424,31 @@ MMAX_INLINE MMAX_(exp_sums)
 MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                                const MMAX_(call) * c, int function, int careful, int store, int rest)
 {
-    #if MMAX_FMA && MMAX_WIDTH > 1
+#    if MMAX_FMA && MMAX_WIDTH > 1
     if (o->kind == MMAX_ROW_PLAIN && !careful) {
         return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_PLAIN, store, rest);
     }
     if (o->kind == MMAX_ROW_CLAMP && !careful && !rest) {
         return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_CLAMP, store, rest);
     }
-    #else
+#    else
     (void)careful;
-    #endif
+#    endif
     return MMAX_(exp_row)(y, x, n, o, c, function, 1, MMAX_ROW_GENERAL, store, rest);
 }
 
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
 /* 1 - a b for a b near 1 */
 MMAX_INLINE double MMAX_(product_rest)(double a, double b)
 {
-        #if MMAX_FMA
+#        if MMAX_FMA
     return mmax_s_dfma(-a, b, 1.0);
-        #else
+#        else
     const double a_top = mmax_f64_top(a), a_rest = a - a_top, b_top = mmax_f64_top(b), b_rest = b - b_top;
     return ((1.0 - a_top * b_top) - (a_top * b_rest + a_rest * b_top)) - a_rest * b_rest;
-        #endif
+#        endif
 }
-    #endif
+#    endif
 
 /* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. In f64
  * 1/sum has a second part, left out where its product would be that small: its rounding would take a weight beyond
@@ -2457,23 +2458,23 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
     const double inverse = 1.0 / sum;
     const mmax_vec factor = mmax_v_set((mmax_real)inverse);
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-    #if MMAX_PASS_DOUBLE
+#    if MMAX_PASS_DOUBLE
     const mmax_vec rest = mmax_v_set(MMAX_(product_rest)(inverse, sum) * inverse);
     const mmax_vec bound = mmax_v_set(MMAX_REAL_MIN * sum * MMAX_TWO_TO_64);
-        #define MMAX_SCALED(e) \
+#        define MMAX_SCALED(e) \
             mmax_v_fma(e, factor, mmax_v_mul(clamped ? mmax_v_keep(mmax_v_le(bound, mmax_v_abs(e)), e) : e, rest))
-    #else
-        #define MMAX_SCALED(e) mmax_v_mul(e, factor)
-    #endif
-    #define MMAX_STEP(at, left, k, part)                               \
+#    else
+#        define MMAX_SCALED(e) mmax_v_mul(e, factor)
+#    endif
+#    define MMAX_STEP(at, left, k, part)                               \
         mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero());   \
         if (clamped) {                                                 \
             e_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(e_)), e_); \
         }                                                              \
         MMAX_(store_upto)(y + at, left, MMAX_SCALED(e_));
     MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
-    #undef MMAX_SCALED
+#    undef MMAX_STEP
+#    undef MMAX_SCALED
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
@@ -2540,11 +2541,11 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         }
     }
     if (y && (*careful || !store)) {
-    #define MMAX_STEP(at, left, k, part)                                      \
+#    define MMAX_STEP(at, left, k, part)                                      \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
         MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, 1));
         MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     }
     *o = MMAX_(origin_of)(e.min, e.max, n, c);
     return MMAX_IS_NORMAL;
@@ -2579,7 +2580,7 @@ MMAX_STATIC double MMAX_(exp_evsoftmax)(mmax_real *y, const mmax_real *x, size_t
 {
     return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 0, 1, 0).rest;
 }
-    #define MMAX_EXP_REST(name, function)                                                                             \
+#    define MMAX_EXP_REST(name, function)                                                                             \
         MMAX_STATIC MMAX_(exp_sums) MMAX_(exp_rest_##name)(                                                           \
             mmax_real * y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c, int careful) \
         {                                                                                                             \
@@ -2589,7 +2590,7 @@ MMAX_EXP_REST(softmax, MMAX_SOFTMAX)
 MMAX_EXP_REST(multimax1, MMAX_MULTIMAX1)
 MMAX_EXP_REST(multimax2, MMAX_MULTIMAX2)
 MMAX_EXP_REST(evsoftmax, MMAX_EVSOFTMAX)
-    #undef MMAX_EXP_REST
+#    undef MMAX_EXP_REST
 
 /* The first pass of `function`, which the compiler knows; MultiMax leaves sigma in y. */
 MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
@@ -2626,8 +2627,8 @@ MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n
     }
 }
 
-    /* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
-    #define MMAX_EACH_ROW(out, out_stride, past, row_code)                      \
+/* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
+#    define MMAX_EACH_ROW(out, out_stride, past, row_code)                      \
         for (size_t row = 0; row < s->rows; ++row) {                            \
             const size_t n = s->lengths ? s->lengths[row] : s->cols;            \
             row_code;                                                           \
@@ -2709,7 +2710,7 @@ MMAX_INLINE void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, cons
     const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
     const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
     const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
-    #define MMAX_STEP(at, left, k, part)                                                       \
+#    define MMAX_STEP(at, left, k, part)                                                       \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                  \
         const mmax_vec below = mmax_v_max(lowest, mmax_v_sub(mmax_v_mul(logit, before), max)); \
         mmax_vec log = mmax_v_fma(below, scale_low, mmax_v_set(-log_low));                     \
@@ -2717,7 +2718,7 @@ MMAX_INLINE void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, cons
         log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log));     \
         MMAX_(store_upto)(y + at, left, mmax_v_select(mmax_v_nle(logit, bound), log, masked));
     MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
 }
 
 MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
@@ -2863,7 +2864,7 @@ MMAX_INLINE MMAX_(spread)
     MMAX_(sum) sums[3];
     MMAX_(spread) spread;
     MMAX_(sums_clear)(sums, 3);
-    #define MMAX_STEP(at, left, k, part)                                                                    \
+#    define MMAX_STEP(at, left, k, part)                                                                    \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                                      \
         const mmax_mask active = mmax_v_nle(logit, masked);                                                 \
         const mmax_mask low = mmax_m_and(active, mmax_v_lt(logit, mmax_v_set(o->mean)));                    \
@@ -2873,7 +2874,7 @@ MMAX_INLINE MMAX_(spread)
         lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));                      \
         lanes_##part[2][k] = mmax_v_add(lanes_##part[2][k], mmax_v_keep(low, one));
     MMAX_SWEEP_SUM(n, sums, 3, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     spread.below_max = MMAX_(sum_total)(&sums[0]);
     spread.active = MMAX_(sum_total)(&sums[1]);
     spread.low = MMAX_(sum_total)(&sums[2]);
@@ -2885,7 +2886,7 @@ MMAX_INLINE void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, doubl
 {
     const mmax_vec inverse = mmax_v_set((mmax_real)(factor / sum)), minus_q = mmax_v_set((mmax_real)(-q * factor));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-    #define MMAX_STEP(at, left, k, part)                                   \
+#    define MMAX_STEP(at, left, k, part)                                   \
         mmax_real *const gx_ = gx + at;                                    \
         const mmax_vec e_ = MMAX_(load_upto)(gx_, left, mmax_v_zero());    \
         mmax_vec g_ = mmax_v_keep(mmax_v_le(smallest, e_), e_);            \
@@ -2893,7 +2894,7 @@ MMAX_INLINE void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, doubl
         g_ = general ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_; \
         MMAX_(store_upto)(gx_, left, g_);
     MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
 }
 
 /* The same for MultiMax: the exponentials are computed again from x, sigma's slope and the parameter sums beside. */
@@ -2905,7 +2906,7 @@ MMAX_INLINE void MMAX_(loss_gradient_sigma)(mmax_real *gx, MMAX_(slopes) * t, co
     const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
-    #define MMAX_STEP(at, left, k, part)                                                             \
+#    define MMAX_STEP(at, left, k, part)                                                             \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                  \
         const mmax_vec score_ = MMAX_(score)(x_, c, function, 1);                                    \
         const mmax_vec e_ = MMAX_(exp_part)(x_, score_, o, c, function, MMAX_ROW_GENERAL);           \
@@ -2918,7 +2919,7 @@ MMAX_INLINE void MMAX_(loss_gradient_sigma)(mmax_real *gx, MMAX_(slopes) * t, co
             MMAX_(store_upto)(gx + at, left, g_);                                                    \
         }
     MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
 }
 
 /* (a - b) unit without overflow on the way, and at most the largest double */
@@ -3045,8 +3046,8 @@ MMAX_INLINE void MMAX_(loss_ignored)(double *loss, mmax_real *gx, size_t n, size
     }
 }
 
-    /* Runs `row_code` for each row that has a target t; the others get loss 0 and gradient 0. */
-    #define MMAX_EACH_TARGET(row_code)                                                                    \
+/* Runs `row_code` for each row that has a target t; the others get loss 0 and gradient 0. */
+#    define MMAX_EACH_TARGET(row_code)                                                                    \
         for (size_t row = 0; row < s->rows; ++row) {                                                      \
             const size_t n = s->lengths ? s->lengths[row] : s->cols;                                      \
             const MMAX_(target) t = {targets->index[row], targets->label_smoothing, targets->grad_scale}; \
@@ -3090,13 +3091,13 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
     MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_EVSOFTMAX, s);
 }
 
-    /* ---- sparsemax, entmax15 ----
+/* ---- sparsemax, entmax15 ----
  * Relative to the largest score, z = scale (x - max), only z > -1 (sparsemax) or z > -2 (entmax15) can be in the
  * support. These candidates are collected once, in index order, and tau is found on them; where they are too many for
  * the buffer, they are collected again in every step. In units where the weight is a power of v = u - tau (sparsemax:
  * u = z, entmax15: u = z/2), both have u <= 0, -1 <= tau < 0.
  */
-    #define MMAX_BUFFER (4 * MMAX_CHUNK)
+#    define MMAX_BUFFER (4 * MMAX_CHUNK)
 
 typedef struct MMAX_(candidates) {
     mmax_real near_top[MMAX_BUFFER + MMAX_WIDTH]; /* their x */
@@ -3124,10 +3125,10 @@ MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, mmax_real max, mmax_real high
 /* Writes the chosen lanes of x side by side to `to`, which has room for a register; returns how many they are. */
 MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
 {
-    #if defined(mmax_v_collect)
+#    if defined(mmax_v_collect)
     mmax_v_collect(to, x, chosen);
     return mmax_m_count(chosen);
-    #else
+#    else
     mmax_real lanes[MMAX_WIDTH];
     size_t count = 0;
     mmax_v_store(lanes, x);
@@ -3135,7 +3136,7 @@ MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
         to[count++] = lanes[mmax_lowest_bit(bits)];
     }
     return count;
-    #endif
+#    endif
 }
 
 /* Appends candidates until the buffer is full or the row has no more; NaN counts as one. What a register brings
@@ -3171,9 +3172,9 @@ MMAX_INLINE double MMAX_(above_double)(mmax_real x, double t, const MMAX_(candid
     return mmax_s_dfma((double)x * 0.5 - (double)w->max * 0.5, 2 * w->unit, -t);
 }
 
-    /* A handful of candidates is summed in plain C, the same on every instruction set. One entry at the maximum is left
+/* A handful of candidates is summed in plain C, the same on every instruction set. One entry at the maximum is left
  * for last: with it v - 1 = -t - 1 is exact, so that a small excess is not lost beside 1. */
-    #define MMAX_FEW 16
+#    define MMAX_FEW 16
 MMAX_INLINE MMAX_(above)
     MMAX_(sums_of_few)(const mmax_real *x, size_t n, double t, const MMAX_(candidates) * w, int function)
 {
@@ -3212,7 +3213,7 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
         w->next = w->count = 0;
         MMAX_(collect)(w, c);
     }
-    #define MMAX_STEP(at, left, k, part)                                                 \
+#    define MMAX_STEP(at, left, k, part)                                                 \
         const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);            \
         const mmax_vec u_ = MMAX_(below_unit)(x_, w->max, w->unit_high, w->unit_low, c); \
         const mmax_vec v_ = mmax_v_sub(u_, tau);                                         \
@@ -3233,7 +3234,7 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
         memcpy(w->near_top, w->near_top + count, w->count * sizeof(mmax_real));
         MMAX_(collect)(w, c);
     }
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     above.count = MMAX_(sum_total)(&sums[0]);
     above.first = MMAX_(sum_total)(&sums[1]);
     above.second = function == MMAX_ENTMAX15 ? MMAX_(sum_total)(&sums[2]) : 0;
@@ -3247,13 +3248,13 @@ typedef struct MMAX_(tau) {
     int passes;
 } MMAX_(tau);
 
-    #if MMAX_PASS_DOUBLE
-        #define MMAX_TAU_EXACT  1e-8 /* entmax15: relative step after which the closed form is exact */
-        #define MMAX_TAU_PASSES 74
-    #else
-        #define MMAX_TAU_EXACT  1e-4
-        #define MMAX_TAU_PASSES 34
-    #endif
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_TAU_EXACT  1e-8 /* entmax15: relative step after which the closed form is exact */
+#        define MMAX_TAU_PASSES 74
+#    else
+#        define MMAX_TAU_EXACT  1e-4
+#        define MMAX_TAU_PASSES 34
+#    endif
 
 /* How far tau lies above t, if the entries above t are the support. `exact` is set where that is known to hold, or
  * where what is left out is below the rounding. */
@@ -3398,7 +3399,7 @@ MMAX_STATIC int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, c
 {
     return MMAX_(begin_threshold)(w, tau, x, n, c, MMAX_ENTMAX15);
 }
-    #define MMAX_BEGIN_THRESHOLD(function, args) \
+#    define MMAX_BEGIN_THRESHOLD(function, args) \
         ((function) == MMAX_SPARSEMAX ? MMAX_(begin_sparsemax) args : MMAX_(begin_entmax15) args)
 
 MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
@@ -3410,12 +3411,12 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
         return;
     }
-    #define MMAX_STEP(at, left, k, part)                                   \
+#    define MMAX_STEP(at, left, k, part)                                   \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
         const mmax_vec v_ = MMAX_(above_tau)(x_, &tau, &w, c);             \
         MMAX_(store_upto)(y + at, left, MMAX_(threshold_weight)(v_, function));
     MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
 }
 
 MMAX_STATIC void MMAX_(sparsemax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
@@ -3444,7 +3445,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     MMAX_(sum) sums[2];
     double below;
     MMAX_(sums_clear)(sums, 2);
-    #define MMAX_STEP(at, left, k, part)                                                                          \
+#    define MMAX_STEP(at, left, k, part)                                                                          \
         const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                                     \
         const mmax_mask active = mmax_v_nle(logit, masked);                                                       \
         const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, w, c));                               \
@@ -3465,7 +3466,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
             MMAX_(store_upto)(gx + from + at, left, gradient);                                                    \
         }
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     below = q > 0 ? MMAX_(limited)(MMAX_(sum_total)(&sums[1])) : 0;
     return mmax_s_dfma(function == MMAX_SPARSEMAX ? q : 2 * q, below, MMAX_(sum_total)(&sums[0]));
 }
@@ -3574,14 +3575,14 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
         MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c, MMAX_ENTMAX15))
 }
 
-    /* ---- tanhmax ----
+/* ---- tanhmax ----
  * 2 sinh(s) / sum 2 cosh(s_k), both relative to exp(m), m the largest |s|. For |s| < 1, where exp(s) - exp(-s)
  * cancels, sinh(s) = s P(s^2).
  */
-    #if MMAX_PASS_DOUBLE
-        #define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
-        /* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
-        #define MMAX_SINH_POLYNOMIAL(q)                                                                               \
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
+/* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
+#        define MMAX_SINH_POLYNOMIAL(q)                                                                               \
             MMAX_H(                                                                                                   \
                 MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.632432988698456686e-10), q, 2.504853043967349531e-8), \
                                             q, 2.755734291898456868e-6),                                              \
@@ -3589,14 +3590,14 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
                               q, 8.333333333455218358e-3),                                                            \
                        q, 0.16666666666666041241),                                                                    \
                 q, 1.0)
-    #else
-        #define MMAX_UNIT_RANGE 110.0
-        /* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
-        #define MMAX_SINH_POLYNOMIAL(q)                                                               \
+#    else
+#        define MMAX_UNIT_RANGE 110.0
+/* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
+#        define MMAX_SINH_POLYNOMIAL(q)                                                               \
             MMAX_H(MMAX_H(MMAX_H(mmax_v_set(2.03728312044404447e-4f), q, 8.33027437329292297e-3f), q, \
                           0.166667163372039795f),                                                     \
                    q, 1.0f)
-    #endif
+#    endif
 
 /* The origin for m = max |x| of the active entries. */
 MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const mmax_real *x, size_t n,
@@ -3610,13 +3611,13 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     double top;
     MMAX_EACH(k) { max_main[k] = lowest; }
     max_tail[0] = lowest;
-    #define MMAX_STEP(at, left, k, part)                                                           \
+#    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                             \
         const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest); \
         bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                           \
         max_##part[k] = mmax_v_max(size, max_##part[k]);
     MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     if (mmax_m_bits(bad) != 0) {
         return MMAX_IS_NAN;
     }
@@ -3662,7 +3663,7 @@ MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, 
         return;
     }
     MMAX_(sums_clear)(sum, 1);
-    #define MMAX_STEP(at, left, k, part)                                                  \
+#    define MMAX_STEP(at, left, k, part)                                                  \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                       \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                 \
         mmax_vec sinh_, cosh_;                                                            \
@@ -3670,7 +3671,7 @@ MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, 
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_)); \
         MMAX_(store_upto)(y + at, left, mmax_v_keep(active_, sinh_));
     MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     MMAX_(scale_row)(y, n, MMAX_(sum_total)(sum), 1);
 }
 
@@ -3696,7 +3697,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         return;
     }
     MMAX_(sums_clear)(sums, 2);
-    #define MMAX_STEP(at, left, k, part)                                                     \
+#    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                    \
         const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
@@ -3707,7 +3708,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));    \
         lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
     MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     sum_total = MMAX_(sum_total)(&sums[0]);
     dot_total = MMAX_(sum_total)(&sums[1]);
     if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total)) {
@@ -3718,7 +3719,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         const mmax_vec scale = mmax_v_set((mmax_real)c->scale), inverse = mmax_v_set((mmax_real)(1 / sum_total));
         const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum_total * MMAX_ABOVE_ONE));
         const mmax_vec minus_dot = mmax_v_set((mmax_real)-dot_total);
-    #define MMAX_STEP(at, left, k, part)                                                     \
+#    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                    \
         const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
@@ -3729,7 +3730,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                           \
         MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
         MMAX_SWEEP(n, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     }
 }
 
@@ -3748,7 +3749,7 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
     const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), nan = mmax_v_set(MMAX_QUIET_NAN);
     const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(MMAX_REAL_MIN);
-    #define MMAX_STEP(at, left, k, part)                                                \
+#    define MMAX_STEP(at, left, k, part)                                                \
         const mmax_vec x_ = MMAX_(load_upto)(x + row * s->x_stride + at, left, masked); \
         mmax_vec y_ = MMAX_(score)(x_, &c, order, 1);                                   \
         const mmax_mask bad_ = mmax_m_or(mmax_v_nle(x_, largest), mmax_v_ne(y_, y_));   \
@@ -3762,7 +3763,7 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
         const int order = MMAX_MULTIMAX2;
         MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP))
     }
-    #undef MMAX_STEP
+#    undef MMAX_STEP
 }
 
 MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *gy, const mmax_real *x,
@@ -3770,7 +3771,7 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, con
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec nan = mmax_v_set(MMAX_QUIET_NAN);
-    #define MMAX_STEP(at, left, k, part)                                                                          \
+#    define MMAX_STEP(at, left, k, part)                                                                          \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                               \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                                         \
         const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                       \
@@ -3783,7 +3784,7 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, con
             MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                          \
         }
     MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
 }
 
 MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *x,
@@ -3865,9 +3866,9 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
     mmax_mask bad = mmax_m_none();
     double mean;
     MMAX_(sums_clear)(sums, 2);
-    #define MMAX_ACTIVE(y_, x_) \
+#    define MMAX_ACTIVE(y_, x_) \
         (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-    #define MMAX_STEP(at, left, k, part)                                                    \
+#    define MMAX_STEP(at, left, k, part)                                                    \
         const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                       \
         const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;            \
         const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                      \
@@ -3889,7 +3890,7 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
             bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(x_, largest)));             \
         }
     MMAX_SWEEP_SUM(n, sums, function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15 ? 2 : 1, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     mean = MMAX_(sum_total)(&sums[0]);
     if (MMAX_UNLIKELY(mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(mean))) {
         if (gx) {
@@ -3912,7 +3913,7 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
         if (order) {
             MMAX_(slopes_clear)(&slopes, p, c->scale);
         }
-    #define MMAX_STEP(at, left, k, part)                                                                 \
+#    define MMAX_STEP(at, left, k, part)                                                                 \
         const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                    \
         const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;                         \
         const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                                   \
@@ -3936,8 +3937,8 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
         if (params) {
             MMAX_(slopes_finish)(&slopes, gp, p, 1);
         }
-    #undef MMAX_STEP
-    #undef MMAX_ACTIVE
+#    undef MMAX_STEP
+#    undef MMAX_ACTIVE
     }
 }
 
@@ -4016,7 +4017,7 @@ MMAX_INLINE double MMAX_(metric_mean)(const mmax_real *y, const mmax_real *x, si
     MMAX_(sum) sums[2]; /* of the terms, and their number */
     mmax_mask bad = mmax_m_none();
     MMAX_(sums_clear)(sums, 2);
-    #define MMAX_STEP(at, left, k, part)                                                                        \
+#    define MMAX_STEP(at, left, k, part)                                                                        \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                             \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                                       \
         const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, zero));                         \
@@ -4038,7 +4039,7 @@ MMAX_INLINE double MMAX_(metric_mean)(const mmax_real *y, const mmax_real *x, si
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(chosen_, term_));                       \
         lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(chosen_, one));
     MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
-    #undef MMAX_STEP
+#    undef MMAX_STEP
     {
         const double chosen = MMAX_(sum_total)(&sums[1]);
         if (mmax_m_bits(bad) != 0 || !(chosen > 0)) {
@@ -4103,147 +4104,147 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
     }
 }
 
-    /* ---- end of an instance ---- */
-    #if defined(MMAX_PASS_AVX512) || defined(MMAX_PASS_AVX2) || defined(MMAX_PASS_SSE2)
-        #if defined(__clang__)
-            #pragma clang attribute pop
-        #elif MMAX_GNUC
-            #pragma GCC pop_options
-        #endif
-    #endif
-    #undef mmax_real
-    #undef MMAX_TYPE
-    #undef MMAX_LANES
-    #undef MMAX_TIER
-    #undef MMAX_FMA
-    #undef MMAX_DREGS
-    #undef mmax_dvec
-    #undef mmax_d_zero
-    #undef mmax_d_add
-    #undef mmax_d_sub
-    #undef mmax_d_store
-    #undef MMAX_I
-    #undef MMAX_WIDTH
-    #undef mmax_vec
-    #undef mmax_mask
-    #undef mmax_v_cmp
-    #undef mmax_v_opaque_bits
-    #undef mmax_v_set
-    #undef mmax_v_zero
-    #undef mmax_v_load
-    #undef mmax_v_store
-    #undef mmax_v_lanes
-    #undef mmax_v_load_part
-    #undef mmax_v_store_part
-    #undef mmax_v_first
-    #undef mmax_v_add
-    #undef mmax_v_sub
-    #undef mmax_v_mul
-    #undef mmax_v_fma
-    #undef mmax_v_sqrt
-    #undef mmax_v_min
-    #undef mmax_v_max
-    #undef mmax_v_abs
-    #undef mmax_v_copysign
-    #undef mmax_v_lt
-    #undef mmax_v_le
-    #undef mmax_v_ne
-    #undef mmax_v_nle
-    #undef mmax_m_none
-    #undef mmax_m_or
-    #undef mmax_m_and
-    #undef mmax_m_bits
-    #undef mmax_v_select
-    #undef mmax_v_keep
-    #undef mmax_v_pow2
-    #undef mmax_v_pow2_rest
-    #undef mmax_v_hmax
-    #undef mmax_v_hmin
-    #undef mmax_v_collect
-    #undef mmax_m_count
-    #undef mmax_v_as_mask
-    #undef mmax_v_high
-    #undef mmax_v_opaque
-    #undef MMAX_U
-    #undef mmax_v_bits
-    #undef mmax_v_from_bits
-    #undef mmax_v_sign
-    #undef mmax_m_not
-    #undef MMAX_REGISTERS
-    #undef MMAX_COMPARE
-    #undef MMAX_BITS
-    #undef MMAX_SIGN
-    #undef MMAX_LOW_BITS
-    #undef MMAX_REGS
-    #undef MMAX_EACH
-    #undef MMAX_EACH_D
-    #undef mmax_s_dfma
-    #undef mmax_s_fma
-    #undef mmax_s_sqrt
-    #undef MMAX_REAL_MAX
-    #undef MMAX_SAFE
-    #undef MMAX_REAL_MIN
-    #undef MMAX_QUIET_NAN
-    #undef MMAX_INFINITY
-    #undef MMAX_REAL_MIN_ROOT
-    #undef MMAX_TINY
-    #undef mmax_is_masked
-    #undef mmax_toward_minus_one
-    #undef mmax_real_floor
-    #undef mmax_real_ceil
-    #undef mmax_is_nan
-    #undef mmax_is_finite
-    #undef MMAX_PAIR
-    #undef MMAX_CHUNK
-    #undef MMAX_EXP_CHUNK
-    #undef MMAX_SWEEP
-    #undef MMAX_MOST_SUMS
-    #undef MMAX_LANES_CLEAR
-    #undef MMAX_LANES_FLUSH
-    #undef MMAX_SWEEP_LANES
-    #undef MMAX_SWEEP_SUM
-    #undef MMAX_LOG2E
-    #undef MMAX_LOG2E_REST
-    #undef MMAX_ROUND_TO_EIGHTH
-    #undef MMAX_POW2_POLYNOMIAL
-    #undef MMAX_SHIFT_LIMIT
-    #undef MMAX_PLAIN_RANGE
-    #undef MMAX_BIAS
-    #undef MMAX_LOWEST
-    #undef MMAX_H
-    #undef MMAX_EACH_ROW
-    #undef MMAX_EACH_TARGET
-    #undef MMAX_BUFFER
-    #undef MMAX_FEW
-    #undef MMAX_TAU_EXACT
-    #undef MMAX_TAU_PASSES
-    #undef MMAX_BEGIN_THRESHOLD
-    #undef MMAX_UNIT_RANGE
-    #undef MMAX_SINH_POLYNOMIAL
+/* ---- end of an instance ---- */
+#    if defined(MMAX_PASS_AVX512) || defined(MMAX_PASS_AVX2) || defined(MMAX_PASS_SSE2)
+#        if defined(__clang__)
+#            pragma clang attribute pop
+#        elif MMAX_GNUC
+#            pragma GCC pop_options
+#        endif
+#    endif
+#    undef mmax_real
+#    undef MMAX_TYPE
+#    undef MMAX_LANES
+#    undef MMAX_TIER
+#    undef MMAX_FMA
+#    undef MMAX_DREGS
+#    undef mmax_dvec
+#    undef mmax_d_zero
+#    undef mmax_d_add
+#    undef mmax_d_sub
+#    undef mmax_d_store
+#    undef MMAX_I
+#    undef MMAX_WIDTH
+#    undef mmax_vec
+#    undef mmax_mask
+#    undef mmax_v_cmp
+#    undef mmax_v_opaque_bits
+#    undef mmax_v_set
+#    undef mmax_v_zero
+#    undef mmax_v_load
+#    undef mmax_v_store
+#    undef mmax_v_lanes
+#    undef mmax_v_load_part
+#    undef mmax_v_store_part
+#    undef mmax_v_first
+#    undef mmax_v_add
+#    undef mmax_v_sub
+#    undef mmax_v_mul
+#    undef mmax_v_fma
+#    undef mmax_v_sqrt
+#    undef mmax_v_min
+#    undef mmax_v_max
+#    undef mmax_v_abs
+#    undef mmax_v_copysign
+#    undef mmax_v_lt
+#    undef mmax_v_le
+#    undef mmax_v_ne
+#    undef mmax_v_nle
+#    undef mmax_m_none
+#    undef mmax_m_or
+#    undef mmax_m_and
+#    undef mmax_m_bits
+#    undef mmax_v_select
+#    undef mmax_v_keep
+#    undef mmax_v_pow2
+#    undef mmax_v_pow2_rest
+#    undef mmax_v_hmax
+#    undef mmax_v_hmin
+#    undef mmax_v_collect
+#    undef mmax_m_count
+#    undef mmax_v_as_mask
+#    undef mmax_v_high
+#    undef mmax_v_opaque
+#    undef MMAX_U
+#    undef mmax_v_bits
+#    undef mmax_v_from_bits
+#    undef mmax_v_sign
+#    undef mmax_m_not
+#    undef MMAX_REGISTERS
+#    undef MMAX_COMPARE
+#    undef MMAX_BITS
+#    undef MMAX_SIGN
+#    undef MMAX_LOW_BITS
+#    undef MMAX_REGS
+#    undef MMAX_EACH
+#    undef MMAX_EACH_D
+#    undef mmax_s_dfma
+#    undef mmax_s_fma
+#    undef mmax_s_sqrt
+#    undef MMAX_REAL_MAX
+#    undef MMAX_SAFE
+#    undef MMAX_REAL_MIN
+#    undef MMAX_QUIET_NAN
+#    undef MMAX_INFINITY
+#    undef MMAX_REAL_MIN_ROOT
+#    undef MMAX_TINY
+#    undef mmax_is_masked
+#    undef mmax_toward_minus_one
+#    undef mmax_real_floor
+#    undef mmax_real_ceil
+#    undef mmax_is_nan
+#    undef mmax_is_finite
+#    undef MMAX_PAIR
+#    undef MMAX_CHUNK
+#    undef MMAX_EXP_CHUNK
+#    undef MMAX_SWEEP
+#    undef MMAX_MOST_SUMS
+#    undef MMAX_LANES_CLEAR
+#    undef MMAX_LANES_FLUSH
+#    undef MMAX_SWEEP_LANES
+#    undef MMAX_SWEEP_SUM
+#    undef MMAX_LOG2E
+#    undef MMAX_LOG2E_REST
+#    undef MMAX_ROUND_TO_EIGHTH
+#    undef MMAX_POW2_POLYNOMIAL
+#    undef MMAX_SHIFT_LIMIT
+#    undef MMAX_PLAIN_RANGE
+#    undef MMAX_BIAS
+#    undef MMAX_LOWEST
+#    undef MMAX_H
+#    undef MMAX_EACH_ROW
+#    undef MMAX_EACH_TARGET
+#    undef MMAX_BUFFER
+#    undef MMAX_FEW
+#    undef MMAX_TAU_EXACT
+#    undef MMAX_TAU_PASSES
+#    undef MMAX_BEGIN_THRESHOLD
+#    undef MMAX_UNIT_RANGE
+#    undef MMAX_SINH_POLYNOMIAL
 #endif /* MMAX_PASS == 1 */
 
 /* ==== public functions: check, dispatch, nothing more ==== */
 #if defined(MMAX_PASS) && MMAX_PASS == 2
-    #if MMAX_PASS_DOUBLE
-        #define mmax_real double
-        #define MMAX_TYPE f64
-    #else
-        #define mmax_real float
-        #define MMAX_TYPE f32
-    #endif
-    #define MMAX_PUBLIC_(name, type)     mmax_##name##_##type
-    #define MMAX_PUBLIC_NAME(name, type) MMAX_PUBLIC_(name, type)
-    #define MMAX_PUBLIC(name)            MMAX_DEFINE mmax_status MMAX_PUBLIC_NAME(name, MMAX_TYPE)
-    #define MMAX_IN(role, p) \
+#    if MMAX_PASS_DOUBLE
+#        define mmax_real double
+#        define MMAX_TYPE f64
+#    else
+#        define mmax_real float
+#        define MMAX_TYPE f32
+#    endif
+#    define MMAX_PUBLIC_(name, type)     mmax_##name##_##type
+#    define MMAX_PUBLIC_NAME(name, type) MMAX_PUBLIC_(name, type)
+#    define MMAX_PUBLIC(name)            MMAX_DEFINE mmax_status MMAX_PUBLIC_NAME(name, MMAX_TYPE)
+#    define MMAX_IN(role, p) \
         {                    \
             p, role, 0       \
         }
-    #define MMAX_OUT(role, p) \
+#    define MMAX_OUT(role, p) \
         {                     \
             p, role, 1        \
         }
-    /* Checks the call; returns where it is wrong or there is nothing to do. */
-    #define MMAX_CHECK(arrays, extra, targets)                                                                     \
+/* Checks the call; returns where it is wrong or there is nothing to do. */
+#    define MMAX_CHECK(arrays, extra, targets)                                                                     \
         do {                                                                                                       \
             mmax_status status_;                                                                                   \
             if (s.rows == 0 || s.cols == 0) {                                                                      \
@@ -4327,8 +4328,8 @@ MMAX_PUBLIC(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_
     return MMAX_OK;
 }
 
-    /* Backward functions that need nothing but gy and y. */
-    #define MMAX_PUBLIC_BACKWARD(name)                                                                     \
+/* Backward functions that need nothing but gy and y. */
+#    define MMAX_PUBLIC_BACKWARD(name)                                                                     \
         MMAX_PUBLIC(name)(mmax_real * gx, const mmax_real *gy, const mmax_real *y, mmax_shape s)           \
         {                                                                                                  \
             const mmax_array arrays[] = {MMAX_OUT(MMAX_GX, gx), MMAX_IN(MMAX_GY, gy), MMAX_IN(MMAX_Y, y)}; \
@@ -4409,8 +4410,8 @@ MMAX_PUBLIC(sparsity)
     return MMAX_OK;
 }
 
-    /* Losses without parameters. */
-    #define MMAX_PUBLIC_LOSS(name)                                                                         \
+/* Losses without parameters. */
+#    define MMAX_PUBLIC_LOSS(name)                                                                         \
         MMAX_PUBLIC(name)(double *loss, mmax_real *gx, const mmax_real *x, mmax_targets t, mmax_shape s)   \
         {                                                                                                  \
             const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx), \
@@ -4447,115 +4448,115 @@ MMAX_PUBLIC(evsoftmax_loss)
     return MMAX_OK;
 }
 
-    #undef mmax_real
-    #undef MMAX_TYPE
-    #undef MMAX_PUBLIC_
-    #undef MMAX_PUBLIC_NAME
-    #undef MMAX_PUBLIC
-    #undef MMAX_IN
-    #undef MMAX_OUT
-    #undef MMAX_CHECK
-    #undef MMAX_PUBLIC_BACKWARD
-    #undef MMAX_PUBLIC_LOSS
+#    undef mmax_real
+#    undef MMAX_TYPE
+#    undef MMAX_PUBLIC_
+#    undef MMAX_PUBLIC_NAME
+#    undef MMAX_PUBLIC
+#    undef MMAX_IN
+#    undef MMAX_OUT
+#    undef MMAX_CHECK
+#    undef MMAX_PUBLIC_BACKWARD
+#    undef MMAX_PUBLIC_LOSS
 #endif /* MMAX_PASS == 2 */
 
 #if defined(MMAX_WANT_IMPLEMENTATION) && !defined(MMAX_PASS)
 
-    /* ==== instances: each instruction set and type ==== */
-    #if !defined(MULTIMAX_FILE)
-        #define MULTIMAX_FILE        "multimax.h"
-        #define MMAX_FILE_BY_DEFAULT 1
-    #endif
-    #define MMAX_PASS 1
-    #if MMAX_HAVE_SCALAR
-        #define MMAX_PASS_SCALAR 1
-        #define MMAX_PASS_DOUBLE 0
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #define MMAX_PASS_DOUBLE 1
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #undef MMAX_PASS_SCALAR
-    #endif
-    #if MMAX_HAVE_SSE2
-        #define MMAX_PASS_SSE2   1
-        #define MMAX_PASS_DOUBLE 0
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #define MMAX_PASS_DOUBLE 1
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #undef MMAX_PASS_SSE2
-    #endif
-    #if MMAX_HAVE_AVX2
-        #define MMAX_PASS_AVX2   1
-        #define MMAX_PASS_DOUBLE 0
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #define MMAX_PASS_DOUBLE 1
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #undef MMAX_PASS_AVX2
-    #endif
-    #if MMAX_HAVE_AVX512
-        #define MMAX_PASS_AVX512 1
-        #define MMAX_PASS_DOUBLE 0
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #define MMAX_PASS_DOUBLE 1
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #undef MMAX_PASS_AVX512
-    #endif
-    #if MMAX_HAVE_NEON
-        #define MMAX_PASS_NEON   1
-        #define MMAX_PASS_DOUBLE 0
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #define MMAX_PASS_DOUBLE 1
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #undef MMAX_PASS_NEON
-    #endif
-    #if MMAX_HAVE_WASM128
-        #define MMAX_PASS_WASM128 1
-        #define MMAX_PASS_DOUBLE  0
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #define MMAX_PASS_DOUBLE 1
-        #include MULTIMAX_FILE
-        #undef MMAX_PASS_DOUBLE
-        #undef MMAX_PASS_WASM128
-    #endif
-    #undef MMAX_PASS
+/* ==== instances: each instruction set and type ==== */
+#    if !defined(MULTIMAX_FILE)
+#        define MULTIMAX_FILE        "multimax.h"
+#        define MMAX_FILE_BY_DEFAULT 1
+#    endif
+#    define MMAX_PASS 1
+#    if MMAX_HAVE_SCALAR
+#        define MMAX_PASS_SCALAR 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_SCALAR
+#    endif
+#    if MMAX_HAVE_SSE2
+#        define MMAX_PASS_SSE2   1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_SSE2
+#    endif
+#    if MMAX_HAVE_AVX2
+#        define MMAX_PASS_AVX2   1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_AVX2
+#    endif
+#    if MMAX_HAVE_AVX512
+#        define MMAX_PASS_AVX512 1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_AVX512
+#    endif
+#    if MMAX_HAVE_NEON
+#        define MMAX_PASS_NEON   1
+#        define MMAX_PASS_DOUBLE 0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_NEON
+#    endif
+#    if MMAX_HAVE_WASM128
+#        define MMAX_PASS_WASM128 1
+#        define MMAX_PASS_DOUBLE  0
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        define MMAX_PASS_DOUBLE 1
+#        include MULTIMAX_FILE
+#        undef MMAX_PASS_DOUBLE
+#        undef MMAX_PASS_WASM128
+#    endif
+#    undef MMAX_PASS
 
-    /* ==== choice of the instruction set ==== */
-    #if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+/* ==== choice of the instruction set ==== */
+#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
 MMAX_INLINE void mmax_cpuid(unsigned leaf, unsigned registers[4])
 {
-        #if defined(_MSC_VER) && !defined(__clang__)
+#        if defined(_MSC_VER) && !defined(__clang__)
     int values[4];
     __cpuidex(values, (int)leaf, 0);
     memcpy(registers, values, sizeof values);
-        #else
+#        else
     memset(registers, 0, 4 * sizeof *registers);
     __get_cpuid_count(leaf, 0, &registers[0], &registers[1], &registers[2], &registers[3]);
-        #endif
+#        endif
 }
 
 /* The register state that the operating system saves. */
 MMAX_INLINE unsigned mmax_xgetbv(void)
 {
-        #if defined(_MSC_VER) && !defined(__clang__)
+#        if defined(_MSC_VER) && !defined(__clang__)
     return (unsigned)_xgetbv(0);
-        #else
+#        else
     unsigned low, high;
     __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(low), "=d"(high) : "c"(0));
     (void)high;
     return low;
-        #endif
+#        endif
 }
-    #endif
+#    endif
 
 MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
 {
@@ -4563,7 +4564,7 @@ MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
     case MMAX_ISA_SCALAR: return MMAX_HAVE_SCALAR;
     case MMAX_ISA_NEON: return MMAX_HAVE_NEON;
     case MMAX_ISA_WASM128: return MMAX_HAVE_WASM128;
-    #if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+#    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
     case MMAX_ISA_SSE2:
     case MMAX_ISA_AVX2:
     case MMAX_ISA_AVX512: {
@@ -4583,11 +4584,11 @@ MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
         avx512 = avx2 && (state & 0xe6) == 0xe6 && (seven[1] & 0xc0030000) == 0xc0030000;
         return isa == MMAX_ISA_AVX2 ? avx2 : avx512;
     }
-    #else
+#    else
     case MMAX_ISA_SSE2: return MMAX_HAVE_SSE2;
     case MMAX_ISA_AVX2: return MMAX_HAVE_AVX2;
     case MMAX_ISA_AVX512: return MMAX_HAVE_AVX512;
-    #endif
+#    endif
     default: return 0;
     }
 }
@@ -4595,13 +4596,13 @@ MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
 /* The chosen instruction set plus one; 0 before the first use. Threads that come first at the same time find the same
  * answer; relaxed order is enough for a single word. */
 static int mmax_isa_chosen;
-    #if MMAX_GNUC
-        #define MMAX_LOAD(word)         __atomic_load_n(&(word), __ATOMIC_RELAXED)
-        #define MMAX_STORE(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
-    #else
-        #define MMAX_LOAD(word)         (*(volatile int *)&(word))
-        #define MMAX_STORE(word, value) (*(volatile int *)&(word) = (value))
-    #endif
+#    if MMAX_GNUC
+#        define MMAX_LOAD(word)         __atomic_load_n(&(word), __ATOMIC_RELAXED)
+#        define MMAX_STORE(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
+#    else
+#        define MMAX_LOAD(word)         (*(volatile int *)&(word))
+#        define MMAX_STORE(word, value) (*(volatile int *)&(word) = (value))
+#    endif
 
 MMAX_DEFINE mmax_isa mmax_isa_active(void)
 {
@@ -4699,56 +4700,56 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
     }
 }
 
-    /* ==== public functions of both types ==== */
-    #if MMAX_HAVE_AVX512
-        #define MMAX_CASE_AVX512(name, args)                 \
+/* ==== public functions of both types ==== */
+#    if MMAX_HAVE_AVX512
+#        define MMAX_CASE_AVX512(name, args)                 \
         case MMAX_ISA_AVX512:                                \
             MMAX_PASTE(mmax_##name, avx512, MMAX_TYPE) args; \
             break;
-    #else
-        #define MMAX_CASE_AVX512(name, args)
-    #endif
-    #if MMAX_HAVE_AVX2
-        #define MMAX_CASE_AVX2(name, args)                 \
+#    else
+#        define MMAX_CASE_AVX512(name, args)
+#    endif
+#    if MMAX_HAVE_AVX2
+#        define MMAX_CASE_AVX2(name, args)                 \
         case MMAX_ISA_AVX2:                                \
             MMAX_PASTE(mmax_##name, avx2, MMAX_TYPE) args; \
             break;
-    #else
-        #define MMAX_CASE_AVX2(name, args)
-    #endif
-    #if MMAX_HAVE_SSE2
-        #define MMAX_CASE_SSE2(name, args)                 \
+#    else
+#        define MMAX_CASE_AVX2(name, args)
+#    endif
+#    if MMAX_HAVE_SSE2
+#        define MMAX_CASE_SSE2(name, args)                 \
         case MMAX_ISA_SSE2:                                \
             MMAX_PASTE(mmax_##name, sse2, MMAX_TYPE) args; \
             break;
-    #else
-        #define MMAX_CASE_SSE2(name, args)
-    #endif
-    #if MMAX_HAVE_NEON
-        #define MMAX_CASE_NEON(name, args)                 \
+#    else
+#        define MMAX_CASE_SSE2(name, args)
+#    endif
+#    if MMAX_HAVE_NEON
+#        define MMAX_CASE_NEON(name, args)                 \
         case MMAX_ISA_NEON:                                \
             MMAX_PASTE(mmax_##name, neon, MMAX_TYPE) args; \
             break;
-    #else
-        #define MMAX_CASE_NEON(name, args)
-    #endif
-    #if MMAX_HAVE_WASM128
-        #define MMAX_CASE_WASM128(name, args)                 \
+#    else
+#        define MMAX_CASE_NEON(name, args)
+#    endif
+#    if MMAX_HAVE_WASM128
+#        define MMAX_CASE_WASM128(name, args)                 \
         case MMAX_ISA_WASM128:                                \
             MMAX_PASTE(mmax_##name, wasm128, MMAX_TYPE) args; \
             break;
-    #else
-        #define MMAX_CASE_WASM128(name, args)
-    #endif
-    #if MMAX_HAVE_SCALAR
-        #define MMAX_CASE_SCALAR(name, args)                 \
+#    else
+#        define MMAX_CASE_WASM128(name, args)
+#    endif
+#    if MMAX_HAVE_SCALAR
+#        define MMAX_CASE_SCALAR(name, args)                 \
         case MMAX_ISA_SCALAR:                                \
             MMAX_PASTE(mmax_##name, scalar, MMAX_TYPE) args; \
             break;
-    #else
-        #define MMAX_CASE_SCALAR(name, args)
-    #endif
-    #define MMAX_DISPATCH(name, args)     \
+#    else
+#        define MMAX_CASE_SCALAR(name, args)
+#    endif
+#    define MMAX_DISPATCH(name, args)     \
         switch ((int)mmax_isa_active()) { \
             MMAX_CASE_AVX512(name, args)  \
             MMAX_CASE_AVX2(name, args)    \
@@ -4759,61 +4760,61 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
         default: break;                   \
         }
 
-    #define MMAX_PASS        2
-    #define MMAX_PASS_DOUBLE 0
-    #include MULTIMAX_FILE
-    #undef MMAX_PASS_DOUBLE
-    #define MMAX_PASS_DOUBLE 1
-    #include MULTIMAX_FILE
-    #undef MMAX_PASS_DOUBLE
-    #undef MMAX_PASS
+#    define MMAX_PASS        2
+#    define MMAX_PASS_DOUBLE 0
+#    include MULTIMAX_FILE
+#    undef MMAX_PASS_DOUBLE
+#    define MMAX_PASS_DOUBLE 1
+#    include MULTIMAX_FILE
+#    undef MMAX_PASS_DOUBLE
+#    undef MMAX_PASS
 
-    #if defined(__cplusplus)
+#    if defined(__cplusplus)
 } /* extern "C" */
-    #endif
-    #if defined(__clang__)
-        #pragma float_control(pop)
-    #elif MMAX_GNUC
-        #pragma GCC diagnostic pop
-        #pragma GCC pop_options
-        #pragma pop_macro("__FAST_MATH__")
-    #endif
+#    endif
+#    if defined(__clang__)
+#        pragma float_control(pop)
+#    elif MMAX_GNUC
+#        pragma GCC diagnostic pop
+#        pragma GCC pop_options
+#        pragma pop_macro("__FAST_MATH__")
+#    endif
 
-    /* ==== nothing internal is left behind ==== */
-    #undef MMAX_GNUC
-    #undef MMAX_INLINE
-    #undef MMAX_STATIC
-    #undef MMAX_UNLIKELY
-    #undef MMAX_UNROLL
-    #undef MMAX_X86
-    #undef MMAX_HAVE_NEON
-    #undef MMAX_HAVE_WASM128
-    #undef MMAX_HAVE_SSE2
-    #undef MMAX_HAVE_AVX2
-    #undef MMAX_HAVE_AVX512
-    #undef MMAX_HAVE_SCALAR
-    #undef MMAX_SCALAR_FMA
-    #undef MMAX_EVAL_METHOD
-    #undef MMAX_DEFINE
-    #undef MMAX_X86_FINITE
-    #undef MMAX_PASTE_
-    #undef MMAX_PASTE
-    #undef MMAX_
-    #undef MMAX_TWO_TO_64
-    #undef MMAX_TWO_TO_MINUS_64
-    #undef MMAX_ABOVE_ONE
-    #undef MMAX_LOAD
-    #undef MMAX_STORE
-    #undef MMAX_CASE_AVX512
-    #undef MMAX_CASE_AVX2
-    #undef MMAX_CASE_SSE2
-    #undef MMAX_CASE_NEON
-    #undef MMAX_CASE_WASM128
-    #undef MMAX_CASE_SCALAR
-    #undef MMAX_DISPATCH
-    #undef MMAX_WANT_IMPLEMENTATION
-    #if defined(MMAX_FILE_BY_DEFAULT)
-        #undef MMAX_FILE_BY_DEFAULT
-        #undef MULTIMAX_FILE
-    #endif
+/* ==== nothing internal is left behind ==== */
+#    undef MMAX_GNUC
+#    undef MMAX_INLINE
+#    undef MMAX_STATIC
+#    undef MMAX_UNLIKELY
+#    undef MMAX_UNROLL
+#    undef MMAX_X86
+#    undef MMAX_HAVE_NEON
+#    undef MMAX_HAVE_WASM128
+#    undef MMAX_HAVE_SSE2
+#    undef MMAX_HAVE_AVX2
+#    undef MMAX_HAVE_AVX512
+#    undef MMAX_HAVE_SCALAR
+#    undef MMAX_SCALAR_FMA
+#    undef MMAX_EVAL_METHOD
+#    undef MMAX_DEFINE
+#    undef MMAX_X86_FINITE
+#    undef MMAX_PASTE_
+#    undef MMAX_PASTE
+#    undef MMAX_
+#    undef MMAX_TWO_TO_64
+#    undef MMAX_TWO_TO_MINUS_64
+#    undef MMAX_ABOVE_ONE
+#    undef MMAX_LOAD
+#    undef MMAX_STORE
+#    undef MMAX_CASE_AVX512
+#    undef MMAX_CASE_AVX2
+#    undef MMAX_CASE_SSE2
+#    undef MMAX_CASE_NEON
+#    undef MMAX_CASE_WASM128
+#    undef MMAX_CASE_SCALAR
+#    undef MMAX_DISPATCH
+#    undef MMAX_WANT_IMPLEMENTATION
+#    if defined(MMAX_FILE_BY_DEFAULT)
+#        undef MMAX_FILE_BY_DEFAULT
+#        undef MULTIMAX_FILE
+#    endif
 #endif /* MMAX_WANT_IMPLEMENTATION, !MMAX_PASS */

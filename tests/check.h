@@ -13,28 +13,31 @@
 #ifndef CHECK_H
 #define CHECK_H
 
+#include <fenv.h>
 #include <stdio.h>
 
 static unsigned long check_done, check_failed, check_failed_here;
 static const char *check_title = "";
 
 #define TEST(title) for (int check_once = check_begin(title); check_once; check_once = 0)
-#define CHECK(condition, ...)                                                                                          \
-    do {                                                                                                               \
-        ++check_done;                                                                                                  \
-        if (!(condition) && check_fail(__FILE__, __LINE__, #condition)) {                                              \
-            printf("      " __VA_ARGS__);                                                                              \
-            printf("\n");                                                                                              \
-        }                                                                                                              \
+#define CHECK(condition, ...)                                             \
+    do {                                                                  \
+        ++check_done;                                                     \
+        if (!(condition) && check_fail(__FILE__, __LINE__, #condition)) { \
+            printf("      " __VA_ARGS__);                                 \
+            printf("\n");                                                 \
+        }                                                                 \
     } while (0)
-#define NOTE(...)                                                                                                      \
-    do {                                                                                                               \
-        printf("  " __VA_ARGS__);                                                                                      \
-        printf("\n");                                                                                                  \
+#define NOTE(...)                 \
+    do {                          \
+        printf("  " __VA_ARGS__); \
+        printf("\n");             \
     } while (0)
 
 static int check_begin(const char *title)
 {
+    /* Programs linked with -Ofast start with subnormal numbers turned off. */
+    fesetenv(FE_DFL_ENV);
     check_title = title;
     check_failed_here = 0;
     printf("- %s\n", title);

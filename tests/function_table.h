@@ -43,12 +43,12 @@ enum trait {
     HAS_GY = 1 << GY,
     HAS_Y = 1 << Y,
     HAS_X = 1 << X,
-    HAS_GP = 16,         /* gradients of the MultiMax parameters */
-    HAS_EPSILON = 32,    /* an epsilon argument */
-    HAS_REFERENCE = 64,  /* a reference argument */
-    PROBABILITY = 128,   /* y >= 0 and the sum is 1 */
-    ELEMENTWISE = 256,   /* entries do not see each other */
-    MASKED_BY_X = 512,   /* backward: the mask is x = -inf, not y = 0 */
+    HAS_GP = 16,        /* gradients of the MultiMax parameters */
+    HAS_EPSILON = 32,   /* an epsilon argument */
+    HAS_REFERENCE = 64, /* a reference argument */
+    PROBABILITY = 128,  /* y >= 0 and the sum is 1 */
+    ELEMENTWISE = 256,  /* entries do not see each other */
+    MASKED_BY_X = 512,  /* backward: the mask is x = -inf, not y = 0 */
     FORWARD_ARRAYS = HAS_OUT | HAS_X,
     BACKWARD_ARRAYS = HAS_OUT | HAS_GY | HAS_Y,
     METRIC_ARRAYS = HAS_Y | HAS_X | HAS_EPSILON
@@ -65,89 +65,89 @@ typedef struct function {
     mmax_status (*forward)(const call *c); /* makes the y that this function reads */
 } function;
 
-#define ADAPTER(name, T, ...)                                                                                          \
-    static inline mmax_status run_##name##_##T(const call *c)                                                          \
-    {                                                                                                                  \
-        return mmax_##name##_##T(__VA_ARGS__);                                                                         \
-    }
-#define ADAPTERS(T)                                                                                                    \
-    ADAPTER(softmax, T, c->array[OUT], c->array[X], c->s)                                                              \
-    ADAPTER(multimax, T, c->array[OUT], c->array[X], c->p, c->s)                                                       \
-    ADAPTER(sparsemax, T, c->array[OUT], c->array[X], c->s)                                                            \
-    ADAPTER(entmax15, T, c->array[OUT], c->array[X], c->s)                                                             \
-    ADAPTER(evsoftmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                                                \
-    ADAPTER(tanhmax, T, c->array[OUT], c->array[X], c->s)                                                              \
-    ADAPTER(seglu, T, c->array[OUT], c->array[X], c->p, c->s)                                                          \
-    ADAPTER(log_softmax, T, c->array[OUT], c->array[X], c->s)                                                          \
-    ADAPTER(log_multimax, T, c->array[OUT], c->array[X], c->p, c->s)                                                   \
-    ADAPTER(softmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                                       \
-    ADAPTER(multimax_backward, T, c->array[OUT], c->gp, c->array[GY], c->array[Y], c->array[X], c->p, c->s)            \
-    ADAPTER(sparsemax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                                     \
-    ADAPTER(entmax15_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                                      \
-    ADAPTER(evsoftmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                                     \
-    ADAPTER(tanhmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->array[X], c->s)                          \
-    ADAPTER(seglu_backward, T, c->array[OUT], c->gp, c->array[GY], c->array[X], c->p, c->s)                            \
-    ADAPTER(log_softmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                                   \
-    ADAPTER(log_multimax_backward, T, c->array[OUT], c->gp, c->array[GY], c->array[Y], c->array[X], c->p, c->s)        \
-    ADAPTER(softmax_loss, T, c->per_row, c->array[OUT], c->array[X], c->t, c->s)                                       \
-    ADAPTER(multimax_loss, T, c->per_row, c->array[OUT], c->gp, c->array[X], c->p, c->t, c->s)                         \
-    ADAPTER(evsoftmax_loss, T, c->per_row, c->array[OUT], c->array[X], c->epsilon, c->t, c->s)                         \
-    ADAPTER(sparsemax_loss, T, c->per_row, c->array[OUT], c->array[X], c->t, c->s)                                     \
-    ADAPTER(entmax15_loss, T, c->per_row, c->array[OUT], c->array[X], c->t, c->s)                                      \
-    ADAPTER(multimodality, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->s)                                  \
+#define ADAPTER(name, T, ...) \
+    static inline mmax_status run_##name##_##T(const call *c) { return mmax_##name##_##T(__VA_ARGS__); }
+#define ADAPTERS(T)                                                                                             \
+    ADAPTER(softmax, T, c->array[OUT], c->array[X], c->s)                                                       \
+    ADAPTER(multimax, T, c->array[OUT], c->array[X], c->p, c->s)                                                \
+    ADAPTER(sparsemax, T, c->array[OUT], c->array[X], c->s)                                                     \
+    ADAPTER(entmax15, T, c->array[OUT], c->array[X], c->s)                                                      \
+    ADAPTER(evsoftmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                                         \
+    ADAPTER(tanhmax, T, c->array[OUT], c->array[X], c->s)                                                       \
+    ADAPTER(seglu, T, c->array[OUT], c->array[X], c->p, c->s)                                                   \
+    ADAPTER(log_softmax, T, c->array[OUT], c->array[X], c->s)                                                   \
+    ADAPTER(log_multimax, T, c->array[OUT], c->array[X], c->p, c->s)                                            \
+    ADAPTER(softmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                                \
+    ADAPTER(multimax_backward, T, c->array[OUT], c->gp, c->array[GY], c->array[Y], c->array[X], c->p, c->s)     \
+    ADAPTER(sparsemax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                              \
+    ADAPTER(entmax15_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                               \
+    ADAPTER(evsoftmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                              \
+    ADAPTER(tanhmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->array[X], c->s)                   \
+    ADAPTER(seglu_backward, T, c->array[OUT], c->gp, c->array[GY], c->array[X], c->p, c->s)                     \
+    ADAPTER(log_softmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->s)                            \
+    ADAPTER(log_multimax_backward, T, c->array[OUT], c->gp, c->array[GY], c->array[Y], c->array[X], c->p, c->s) \
+    ADAPTER(softmax_loss, T, c->per_row, c->array[OUT], c->array[X], c->t, c->s)                                \
+    ADAPTER(multimax_loss, T, c->per_row, c->array[OUT], c->gp, c->array[X], c->p, c->t, c->s)                  \
+    ADAPTER(evsoftmax_loss, T, c->per_row, c->array[OUT], c->array[X], c->epsilon, c->t, c->s)                  \
+    ADAPTER(sparsemax_loss, T, c->per_row, c->array[OUT], c->array[X], c->t, c->s)                              \
+    ADAPTER(entmax15_loss, T, c->per_row, c->array[OUT], c->array[X], c->t, c->s)                               \
+    ADAPTER(multimodality, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->s)                           \
     ADAPTER(sparsity, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->reference, c->s)
 ADAPTERS(f32)
 ADAPTERS(f64)
 
-#define FUNCTION(title, T, size, kind, traits, order, epsilon, name, forward)                                          \
-    {title "_" #T, size, kind, (traits), order, epsilon, run_##name##_##T, run_##forward##_##T}
+#define FUNCTION(title, T, size, kind, traits, order, epsilon, name, forward)                     \
+    {                                                                                             \
+        title "_" #T, size, kind, (traits), order, epsilon, run_##name##_##T, run_##forward##_##T \
+    }
 #define FUNCTIONS(T, z)                                                                                                \
     FUNCTION("softmax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, softmax, softmax),                          \
-    FUNCTION("multimax(1)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 1, 0, multimax, multimax),                    \
-    FUNCTION("multimax(2)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 2, 0, multimax, multimax),                    \
-    FUNCTION("sparsemax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sparsemax, sparsemax),                    \
-    FUNCTION("entmax15", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, entmax15, entmax15),                       \
-    FUNCTION("evsoftmax", T, z, FORWARD, FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 0, evsoftmax, evsoftmax),      \
-    FUNCTION("evsoftmax(1e-6)", T, z, FORWARD, FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 1e-6, evsoftmax,         \
-             evsoftmax),                                                                                               \
-    FUNCTION("tanhmax", T, z, FORWARD, FORWARD_ARRAYS, 0, 0, tanhmax, tanhmax),                                        \
-    FUNCTION("seglu(1)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 1, 0, seglu, seglu),                             \
-    FUNCTION("seglu(2)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 2, 0, seglu, seglu),                             \
-    FUNCTION("log_softmax", T, z, LOGARITHM, FORWARD_ARRAYS, 0, 0, log_softmax, log_softmax),                          \
-    FUNCTION("log_multimax(1)", T, z, LOGARITHM, FORWARD_ARRAYS, 1, 0, log_multimax, log_multimax),                    \
-    FUNCTION("log_multimax(2)", T, z, LOGARITHM, FORWARD_ARRAYS, 2, 0, log_multimax, log_multimax),                    \
-    FUNCTION("softmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, softmax_backward, softmax),                    \
-    FUNCTION("multimax_backward(1)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0, multimax_backward,        \
-             multimax),                                                                                                \
-    FUNCTION("multimax_backward(2)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0, multimax_backward,        \
-             multimax),                                                                                                \
-    FUNCTION("sparsemax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, sparsemax_backward, sparsemax),              \
-    FUNCTION("entmax15_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, entmax15_backward, entmax15),                 \
-    FUNCTION("evsoftmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, evsoftmax_backward, evsoftmax),              \
-    FUNCTION("evsoftmax_backward(1e-6)", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 1e-6, evsoftmax_backward, evsoftmax),     \
-    FUNCTION("tanhmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | MASKED_BY_X, 0, 0, tanhmax_backward,        \
-             tanhmax),                                                                                                 \
-    FUNCTION("seglu_backward(1)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X, 1, 0, \
-             seglu_backward, seglu),                                                                                   \
-    FUNCTION("seglu_backward(2)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X, 2, 0, \
-             seglu_backward, seglu),                                                                                   \
-    FUNCTION("log_softmax_backward", T, z, LOG_BACKWARD, BACKWARD_ARRAYS, 0, 0, log_softmax_backward, log_softmax),    \
-    FUNCTION("log_multimax_backward(1)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0,                   \
-             log_multimax_backward, log_multimax),                                                                     \
-    FUNCTION("log_multimax_backward(2)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0,                   \
-             log_multimax_backward, log_multimax),                                                                     \
-    FUNCTION("softmax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, softmax_loss, softmax),                                 \
-    FUNCTION("multimax_loss(1)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 1, 0, multimax_loss, multimax),                  \
-    FUNCTION("multimax_loss(2)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 2, 0, multimax_loss, multimax),                  \
-    FUNCTION("evsoftmax_loss", T, z, LOSS, FORWARD_ARRAYS | HAS_EPSILON, 0, 1e-6, evsoftmax_loss, evsoftmax),          \
-    FUNCTION("sparsemax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, sparsemax_loss, sparsemax),                           \
-    FUNCTION("entmax15_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, entmax15_loss, entmax15),                              \
-    FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                              \
-    FUNCTION("sparsity", T, z, METRIC, METRIC_ARRAYS | HAS_REFERENCE, 0, 0, sparsity, softmax)
+        FUNCTION("multimax(1)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 1, 0, multimax, multimax),                \
+        FUNCTION("multimax(2)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 2, 0, multimax, multimax),                \
+        FUNCTION("sparsemax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sparsemax, sparsemax),                \
+        FUNCTION("entmax15", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, entmax15, entmax15),                   \
+        FUNCTION("evsoftmax", T, z, FORWARD, FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 0, evsoftmax, evsoftmax),  \
+        FUNCTION("evsoftmax(1e-6)", T, z, FORWARD, FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 1e-6, evsoftmax,     \
+                 evsoftmax),                                                                                           \
+        FUNCTION("tanhmax", T, z, FORWARD, FORWARD_ARRAYS, 0, 0, tanhmax, tanhmax),                                    \
+        FUNCTION("seglu(1)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 1, 0, seglu, seglu),                         \
+        FUNCTION("seglu(2)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 2, 0, seglu, seglu),                         \
+        FUNCTION("log_softmax", T, z, LOGARITHM, FORWARD_ARRAYS, 0, 0, log_softmax, log_softmax),                      \
+        FUNCTION("log_multimax(1)", T, z, LOGARITHM, FORWARD_ARRAYS, 1, 0, log_multimax, log_multimax),                \
+        FUNCTION("log_multimax(2)", T, z, LOGARITHM, FORWARD_ARRAYS, 2, 0, log_multimax, log_multimax),                \
+        FUNCTION("softmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, softmax_backward, softmax),                \
+        FUNCTION("multimax_backward(1)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0, multimax_backward,    \
+                 multimax),                                                                                            \
+        FUNCTION("multimax_backward(2)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0, multimax_backward,    \
+                 multimax),                                                                                            \
+        FUNCTION("sparsemax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, sparsemax_backward, sparsemax),          \
+        FUNCTION("entmax15_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, entmax15_backward, entmax15),             \
+        FUNCTION("evsoftmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, evsoftmax_backward, evsoftmax),          \
+        FUNCTION("evsoftmax_backward(1e-6)", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 1e-6, evsoftmax_backward, evsoftmax), \
+        FUNCTION("tanhmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | MASKED_BY_X, 0, 0, tanhmax_backward,    \
+                 tanhmax),                                                                                             \
+        FUNCTION("seglu_backward(1)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X,   \
+                 1, 0, seglu_backward, seglu),                                                                         \
+        FUNCTION("seglu_backward(2)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X,   \
+                 2, 0, seglu_backward, seglu),                                                                         \
+        FUNCTION("log_softmax_backward", T, z, LOG_BACKWARD, BACKWARD_ARRAYS, 0, 0, log_softmax_backward,              \
+                 log_softmax),                                                                                         \
+        FUNCTION("log_multimax_backward(1)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0,               \
+                 log_multimax_backward, log_multimax),                                                                 \
+        FUNCTION("log_multimax_backward(2)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0,               \
+                 log_multimax_backward, log_multimax),                                                                 \
+        FUNCTION("softmax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, softmax_loss, softmax),                             \
+        FUNCTION("multimax_loss(1)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 1, 0, multimax_loss, multimax),              \
+        FUNCTION("multimax_loss(2)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 2, 0, multimax_loss, multimax),              \
+        FUNCTION("evsoftmax_loss", T, z, LOSS, FORWARD_ARRAYS | HAS_EPSILON, 0, 1e-6, evsoftmax_loss, evsoftmax),      \
+        FUNCTION("sparsemax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, sparsemax_loss, sparsemax),                       \
+        FUNCTION("entmax15_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, entmax15_loss, entmax15),                          \
+        FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                          \
+        FUNCTION("sparsity", T, z, METRIC, METRIC_ARRAYS | HAS_REFERENCE, 0, 0, sparsity, softmax)
 
 static const function functions[] = {FUNCTIONS(f32, 4), FUNCTIONS(f64, 8)};
 
-#define COUNT(a) (sizeof(a) / sizeof(a)[0])
+#define COUNT(a)             (sizeof(a) / sizeof(a)[0])
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)
 
 static inline const function *function_named(const char *name)
@@ -161,10 +161,7 @@ static inline const function *function_named(const char *name)
     return functions;
 }
 
-static inline int has(const function *f, unsigned trait)
-{
-    return (f->traits & trait) != 0;
-}
+static inline int has(const function *f, unsigned trait) { return (f->traits & trait) != 0; }
 
 static inline size_t *stride_of(const function *f, mmax_shape *s, role r)
 {
@@ -189,12 +186,11 @@ static inline int next_isa(int isa)
 #define FOR_EACH_ISA(isa) for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT; isa = next_isa(isa))
 
 /* Round the lanes of every instruction set: single vectors, virtual lanes of 16 and 32, blocks of 128. */
-static const size_t row_lengths[] = {1,  2,  3,  4,  5,  6,  7,   8,   15,  16,  17,  31,  32,
-                                     33, 63, 64, 65, 100, 127, 128, 129, 131, 300, 1000};
-#define FOR_EACH_LENGTH(n) \
-    for (size_t n##_i = 0, n; n##_i < COUNT(row_lengths) && (n = row_lengths[n##_i], 1); ++n##_i)
+static const size_t row_lengths[] = {1,  2,  3,  4,  5,  6,   7,   8,   15,  16,  17,  31,
+                                     32, 33, 63, 64, 65, 100, 127, 128, 129, 131, 300, 1000};
+#define FOR_EACH_LENGTH(n) for (size_t n##_i = 0, n; n##_i < COUNT(row_lengths) && (n = row_lengths[n##_i], 1); ++n##_i)
 
-#define AT "%s on %s, %u entries"
+#define AT            "%s on %s, %u entries"
 #define AT_ARGS(f, n) (f)->name, mmax_isa_name(mmax_isa_active()), (unsigned)(n)
 
 /* ==== entries as numbers and as bits ==== */
@@ -269,10 +265,7 @@ static inline int is_special(const function *f, const void *a, size_t i, special
     return get_bits(f, a, i) == special_bits(f, which);
 }
 
-static inline int is_nan_double(double d)
-{
-    return (bits_of(d) & 0x7fffffffffffffff) > 0x7ff0000000000000;
-}
+static inline int is_nan_double(double d) { return (bits_of(d) & 0x7fffffffffffffff) > 0x7ff0000000000000; }
 
 /* The bits without the sign. */
 static inline uint64_t magnitude_bits(const function *f, const void *a, size_t i)
@@ -297,20 +290,11 @@ static inline int is_subnormal_at(const function *f, const void *a, size_t i)
 }
 
 /* Relative rounding error of T. */
-static inline double eps_of(const function *f)
-{
-    return f->size == 4 ? FLT_EPSILON : DBL_EPSILON;
-}
+static inline double eps_of(const function *f) { return f->size == 4 ? FLT_EPSILON : DBL_EPSILON; }
 
-static inline double smallest_normal(const function *f)
-{
-    return f->size == 4 ? FLT_MIN : DBL_MIN;
-}
+static inline double smallest_normal(const function *f) { return f->size == 4 ? FLT_MIN : DBL_MIN; }
 
-static inline double largest(const function *f)
-{
-    return f->size == 4 ? FLT_MAX : DBL_MAX;
-}
+static inline double largest(const function *f) { return f->size == 4 ? FLT_MAX : DBL_MAX; }
 
 /* ==== random rows ==== */
 
@@ -325,15 +309,9 @@ static inline uint64_t random_bits(void)
     return z ^ (z >> 31);
 }
 
-static inline size_t random_below(size_t n)
-{
-    return (size_t)(random_bits() % n);
-}
+static inline size_t random_below(size_t n) { return (size_t)(random_bits() % n); }
 
-static inline double random_uniform(void)
-{
-    return (double)(random_bits() >> 12) / 4503599627370496.0;
-}
+static inline double random_uniform(void) { return (double)(random_bits() >> 12) / 4503599627370496.0; }
 
 /* Near to N(0,1): the sum of twelve uniform numbers of 16 bits, and 32 bits more below; every step is exact. */
 static inline double random_normal(void)
@@ -393,12 +371,11 @@ static inline void fill(const function *f, void *a, size_t n, law l)
 /* ==== ready-made calls ==== */
 
 /* [order]: modest parameters, every term present, both kinks inside N(0,1) rows. */
-static const mmax_multimax_params params_of_order[3] = {
-    {0, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
-    {1, {1.75, 1}, {0.5, 1}, {-0.25, 0}, {0.5, 0}},
-    {2, {1.75, 1.125}, {0.5, 0.9375}, {-0.25, -0.75}, {0.5, 1.25}}};
+static const mmax_multimax_params params_of_order[3] = {{0, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+                                                        {1, {1.75, 1}, {0.5, 1}, {-0.25, 0}, {0.5, 0}},
+                                                        {2, {1.75, 1.125}, {0.5, 0.9375}, {-0.25, -0.75}, {0.5, 1.25}}};
 
-#define MAX_ROWS 32
+#define MAX_ROWS    32
 #define MAX_ENTRIES 131072
 
 /* The arrays that call_of() points to: no call touches an entry beyond (rows - 1) * stride + cols. */
@@ -444,10 +421,7 @@ static inline call call_of(const function *f, size_t rows, size_t cols, law l, u
 }
 
 /* The value of an entry past lengths[r], and of every entry of a row with no active entry. */
-static inline uint64_t empty_bits(const function *f)
-{
-    return f->kind == LOGARITHM ? special_bits(f, MINUS_INF) : 0;
-}
+static inline uint64_t empty_bits(const function *f) { return f->kind == LOGARITHM ? special_bits(f, MINUS_INF) : 0; }
 
 /* The value of an entry that is masked by -inf. */
 static inline uint64_t masked_bits(const function *f)

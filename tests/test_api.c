@@ -24,25 +24,26 @@ static void test_shapes(void)
               t.label_smoothing, t.grad_scale);
     }
     TEST("defaults: stride 0 is cols, scale 0 is 1, grad_scale 0 is 1") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) {
-            static uint64_t by_default[2 * 33];
-            double value;
-            call c = call_of(f, 2, 33, NORMAL_4, 60);
-            c.t.grad_scale = c.s.scale = 0;
-            c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 0;
-            CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
-            for (size_t i = 0; i < 2 * 33; ++i) {
-                by_default[i] = get_bits(f, c.array[OUT], i);
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa) {
+                static uint64_t by_default[2 * 33];
+                double value;
+                call c = call_of(f, 2, 33, NORMAL_4, 60);
+                c.t.grad_scale = c.s.scale = 0;
+                c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 0;
+                CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+                for (size_t i = 0; i < 2 * 33; ++i) {
+                    by_default[i] = get_bits(f, c.array[OUT], i);
+                }
+                value = row_storage[1];
+                c.t.grad_scale = c.s.scale = 1;
+                c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 33;
+                CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+                for (size_t i = 0; i < 2 * 33; ++i) {
+                    CHECK(by_default[i] == get_bits(f, c.array[OUT], i), "%s: entry %u", f->name, (unsigned)i);
+                }
+                CHECK(bits_of(value) == bits_of(row_storage[1]), "%s: %g, %g", f->name, value, row_storage[1]);
             }
-            value = row_storage[1];
-            c.t.grad_scale = c.s.scale = 1;
-            c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 33;
-            CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
-            for (size_t i = 0; i < 2 * 33; ++i) {
-                CHECK(by_default[i] == get_bits(f, c.array[OUT], i), "%s: entry %u", f->name, (unsigned)i);
-            }
-            CHECK(bits_of(value) == bits_of(row_storage[1]), "%s: %g, %g", f->name, value, row_storage[1]);
-        }
     }
 }
 
@@ -55,18 +56,19 @@ static void test_params(void)
             for (int k = 0; k < 2; ++k) {
                 CHECK(p.t_b[k] == 1 && p.t_d[k] == 1 && p.b[k] == 0 && p.d[k] == 0, "order %d, term %d", order, k);
             }
-            FOR_EACH_ISA(isa) for (size_t k = 0; k < 2; ++k) {
-                const function *softmax = function_named(k ? "softmax_f64" : "softmax_f32");
-                const function *multimax = function_named(k ? "multimax(1)_f64" : "multimax(1)_f32");
-                call c = call_of(softmax, 1, 100, NORMAL_4, 61), m = c;
-                m.array[OUT] = storage[Y];
-                m.p = &p;
-                CHECK(softmax->run(&c) == MMAX_OK && multimax->run(&m) == MMAX_OK, "status");
-                for (size_t i = 0; i < 100; ++i) {
-                    double a = get(softmax, c.array[OUT], i), b = get(softmax, m.array[OUT], i);
-                    CHECK(fabs(a - b) <= 20 * eps_of(softmax) * a, "%g, %g", a, b);
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; k < 2; ++k) {
+                    const function *softmax = function_named(k ? "softmax_f64" : "softmax_f32");
+                    const function *multimax = function_named(k ? "multimax(1)_f64" : "multimax(1)_f32");
+                    call c = call_of(softmax, 1, 100, NORMAL_4, 61), m = c;
+                    m.array[OUT] = storage[Y];
+                    m.p = &p;
+                    CHECK(softmax->run(&c) == MMAX_OK && multimax->run(&m) == MMAX_OK, "status");
+                    for (size_t i = 0; i < 100; ++i) {
+                        double a = get(softmax, c.array[OUT], i), b = get(softmax, m.array[OUT], i);
+                        CHECK(fabs(a - b) <= 20 * eps_of(softmax) * a, "%g, %g", a, b);
+                    }
                 }
-            }
         }
     }
     TEST("a checkpoint holds ranges = {b1, d1, b2, d2} and ts = {1-t_b1, t_d1-1, 1-t_b2, t_d2-1}") {
@@ -106,53 +108,58 @@ static void test_params(void)
         }
     }
     TEST("order 1 neither reads the second entries of p nor touches those of gp") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) if (f->order == 1) {
-            mmax_multimax_params p = params_of_order[1];
-            uint64_t first = 0;
-            for (int garbage = 0; garbage < 2; ++garbage) {
-                call c = call_of(f, 1, 70, NORMAL_1, 63);
-                c.p = &p;
-                gp_storage.t_b[1] = gp_storage.t_d[1] = gp_storage.b[1] = gp_storage.d[1] = 4.5;
-                if (garbage) {
-                    p.t_b[1] = p.t_d[1] = p.b[1] = p.d[1] = double_of(0x7ff8000000000000);
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if (f->order == 1) {
+                    mmax_multimax_params p = params_of_order[1];
+                    uint64_t first = 0;
+                    for (int garbage = 0; garbage < 2; ++garbage) {
+                        call c = call_of(f, 1, 70, NORMAL_1, 63);
+                        c.p = &p;
+                        gp_storage.t_b[1] = gp_storage.t_d[1] = gp_storage.b[1] = gp_storage.d[1] = 4.5;
+                        if (garbage) {
+                            p.t_b[1] = p.t_d[1] = p.b[1] = p.d[1] = double_of(0x7ff8000000000000);
+                        }
+                        make_y(f, &c);
+                        CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+                        CHECK(gp_storage.t_b[1] == 4.5 && gp_storage.t_d[1] == 4.5 && gp_storage.b[1] == 4.5 &&
+                                  gp_storage.d[1] == 4.5,
+                              "%s: gp", f->name);
+                        for (size_t i = 0; i < 70; ++i) {
+                            first += (garbage ? (uint64_t)0 - 1 : 1) * (i + 1) * get_bits(f, c.array[OUT], i);
+                        }
+                    }
+                    CHECK(first == 0, "%s reads them", f->name);
                 }
-                make_y(f, &c);
-                CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
-                CHECK(gp_storage.t_b[1] == 4.5 && gp_storage.t_d[1] == 4.5 && gp_storage.b[1] == 4.5 &&
-                          gp_storage.d[1] == 4.5, "%s: gp", f->name);
-                for (size_t i = 0; i < 70; ++i) {
-                    first += (garbage ? (uint64_t)0 - 1 : 1) * (i + 1) * get_bits(f, c.array[OUT], i);
-                }
-            }
-            CHECK(first == 0, "%s reads them", f->name);
-        }
     }
     TEST("gp is added to, call by call and row by row") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) if (has(f, HAS_GP)) {
-            mmax_multimax_grads once, sum;
-            call c = call_of(f, 4, 50, NORMAL_1, 64);
-            CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
-            once = gp_storage;
-            memset(&gp_storage, 0, sizeof gp_storage);
-            for (size_t row = 0; row < 4; ++row) {
-                call one = c;
-                for (int r = 0; r < ARRAYS; ++r) {
-                    one.array[r] = (char *)c.array[r] + row * 50 * f->size;
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if (has(f, HAS_GP)) {
+                    mmax_multimax_grads once, sum;
+                    call c = call_of(f, 4, 50, NORMAL_1, 64);
+                    CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
+                    once = gp_storage;
+                    memset(&gp_storage, 0, sizeof gp_storage);
+                    for (size_t row = 0; row < 4; ++row) {
+                        call one = c;
+                        for (int r = 0; r < ARRAYS; ++r) {
+                            one.array[r] = (char *)c.array[r] + row * 50 * f->size;
+                        }
+                        one.per_row = c.per_row + row;
+                        one.t.index = c.t.index + row;
+                        one.s.rows = 1;
+                        CHECK(f->run(&one) == MMAX_OK, "%s", f->name);
+                    }
+                    sum = gp_storage;
+                    for (size_t k = 0; k < sizeof once / sizeof(double); ++k) {
+                        double x, y;
+                        memcpy(&x, (const char *)&once + k * sizeof x, sizeof x);
+                        memcpy(&y, (const char *)&sum + k * sizeof y, sizeof y);
+                        CHECK(fabs(x - y) <= 1e-13 * (1 + fabs(x)), "%s: gradient %u: %.17g, row by row %.17g", f->name,
+                              (unsigned)k, x, y);
+                    }
                 }
-                one.per_row = c.per_row + row;
-                one.t.index = c.t.index + row;
-                one.s.rows = 1;
-                CHECK(f->run(&one) == MMAX_OK, "%s", f->name);
-            }
-            sum = gp_storage;
-            for (size_t k = 0; k < sizeof once / sizeof(double); ++k) {
-                double x, y;
-                memcpy(&x, (const char *)&once + k * sizeof x, sizeof x);
-                memcpy(&y, (const char *)&sum + k * sizeof y, sizeof y);
-                CHECK(fabs(x - y) <= 1e-13 * (1 + fabs(x)), "%s: gradient %u: %.17g, row by row %.17g", f->name,
-                      (unsigned)k, x, y);
-            }
-        }
     }
 }
 
@@ -171,7 +178,8 @@ static void test_status_strings(void)
         }
         CHECK(mmax_status_string((mmax_status)0x7fffffff) != NULL, "INT_MAX");
         CHECK(MMAX_OK == 0 && MMAX_ERR_NULL == 1 && MMAX_ERR_SHAPE == 2 && MMAX_ERR_PARAM == 3 && MMAX_ERR_ALIAS == 4 &&
-                  MMAX_ERR_ISA == 5, "the numbers are part of the interface");
+                  MMAX_ERR_ISA == 5,
+              "the numbers are part of the interface");
     }
 }
 
@@ -224,10 +232,7 @@ static void test_version(void)
 
 /* ==== metrics ==== */
 
-static int is_active(const function *f, const call *c, size_t i)
-{
-    return !is_special(f, c->array[X], i, MINUS_INF);
-}
+static int is_active(const function *f, const call *c, size_t i) { return !is_special(f, c->array[X], i, MINUS_INF); }
 
 static double multimodality(const function *f, const call *c, size_t n)
 {
@@ -294,25 +299,31 @@ static void test_metrics(void)
     static const double thresholds[] = {0, -1.5, 0.75, 2, -1e9, 1e9};
     static const law laws[] = {NORMAL_1, NORMAL_4, TIES, MASKED, EQUAL, ONE_HOT};
     TEST("metrics by their definitions; thresholds apply to x unscaled; reference 0 is softmax(scale * x)_min") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == METRIC) {
-            for (size_t k = 0; k < COUNT(thresholds) * COUNT(laws) * 4; ++k) {
-                call c = call_of(f, 1, n, laws[k / 4 % COUNT(laws)], 70 + k);
-                c.epsilon = thresholds[k / 4 / COUNT(laws)];
-                c.reference = k % 2 ? 1.0 / (double)n : 0;
-                c.s.scale = k / 2 % 2 ? 0.125 : 0;
-                make_y(f, &c);
-                check_metric(f, &c, n, "random row");
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == METRIC) {
+                        for (size_t k = 0; k < COUNT(thresholds) * COUNT(laws) * 4; ++k) {
+                            call c = call_of(f, 1, n, laws[k / 4 % COUNT(laws)], 70 + k);
+                            c.epsilon = thresholds[k / 4 / COUNT(laws)];
+                            c.reference = k % 2 ? 1.0 / (double)n : 0;
+                            c.s.scale = k / 2 % 2 ? 0.125 : 0;
+                            make_y(f, &c);
+                            check_metric(f, &c, n, "random row");
+                        }
+                    }
     }
     TEST("a threshold is strict: an entry equal to epsilon counts in neither metric") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == METRIC) {
-            call c = call_of(f, 1, n, EQUAL, 71);
-            set(f, c.array[X], n - 1, 3);
-            make_y(f, &c);
-            c.epsilon = get(f, c.array[X], 0);
-            check_metric(f, &c, n, "epsilon is an entry");
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == METRIC) {
+                        call c = call_of(f, 1, n, EQUAL, 71);
+                        set(f, c.array[X], n - 1, 3);
+                        make_y(f, &c);
+                        c.epsilon = get(f, c.array[X], 0);
+                        check_metric(f, &c, n, "epsilon is an entry");
+                    }
     }
     TEST("multi-modality: y_max is y at the first largest x, and equal entries do not count") {
         FOR_EACH_ISA(isa) {
@@ -338,14 +349,17 @@ static void test_metrics(void)
         }
     }
     TEST("metrics are NaN where there is a NaN in the row of x or y, and where no entry counts") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == METRIC) {
-            for (int r = Y; r <= X; ++r) {
-                call c = call_of(f, 1, n, NORMAL_1, 72);
-                set_special(f, c.array[r], n / 2, QUIET_NAN);
-                c.epsilon = has(f, HAS_REFERENCE) ? -9 : 9; /* no entry counts, and yet */
-                CHECK(f->run(&c) == MMAX_OK && is_nan_double(row_storage[0]), AT, AT_ARGS(f, n));
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == METRIC) {
+                        for (int r = Y; r <= X; ++r) {
+                            call c = call_of(f, 1, n, NORMAL_1, 72);
+                            set_special(f, c.array[r], n / 2, QUIET_NAN);
+                            c.epsilon = has(f, HAS_REFERENCE) ? -9 : 9; /* no entry counts, and yet */
+                            CHECK(f->run(&c) == MMAX_OK && is_nan_double(row_storage[0]), AT, AT_ARGS(f, n));
+                        }
+                    }
     }
 }
 

@@ -8,10 +8,10 @@
 #include "function_table.h"
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)
-#include <pthread.h>
-#define HAVE_THREADS 1
+#    include <pthread.h>
+#    define HAVE_THREADS 1
 #else
-#define HAVE_THREADS 0
+#    define HAVE_THREADS 0
 #endif
 
 /* What a row gives on its own. */
@@ -31,9 +31,9 @@ static int uses_fma(int isa)
     return isa < 0; /* bits may differ */
 #else
     int hardware_fma = 0;
-#if defined(__FMA__) || defined(__aarch64__) || defined(FP_FAST_FMAF)
+#    if defined(__FMA__) || defined(__aarch64__) || defined(FP_FAST_FMAF)
     hardware_fma = FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16;
-#endif
+#    endif
     return isa == MMAX_ISA_AVX2 || isa == MMAX_ISA_AVX512 || isa == MMAX_ISA_NEON ||
            (isa == MMAX_ISA_SCALAR && hardware_fma);
 #endif
@@ -85,10 +85,7 @@ static void check_row(const function *f, const void *out, double per_row, size_t
           (unsigned long long)bits_of(per_row), (unsigned long long)alone.per_row);
 }
 
-static int is_ours(size_t row, size_t every)
-{
-    return row % every == every - 1;
-}
+static int is_ours(size_t row, size_t every) { return row % every == every - 1; }
 
 /*
  * The row of c as every `every`-th row of a batch of `rows`, other rows between, at random strides and offsets;
@@ -212,11 +209,12 @@ static void test_places(void)
     TEST("the same for long rows") {
         static const size_t lengths[] = {1000, 4099, 40000};
         static const law laws[] = {NORMAL_4, CLUSTERS, MASKED, GEOMETRIC};
-        FOR_EACH_FUNCTION(f) for (size_t k = 0; k < COUNT(lengths) * COUNT(laws); ++k) {
-            if (k / COUNT(laws) < 2 || k % COUNT(laws) % 2 == 0) {
-                check_rows(f, lengths[k / COUNT(laws)], laws[k % COUNT(laws)]);
+        FOR_EACH_FUNCTION(f)
+            for (size_t k = 0; k < COUNT(lengths) * COUNT(laws); ++k) {
+                if (k / COUNT(laws) < 2 || k % COUNT(laws) % 2 == 0) {
+                    check_rows(f, lengths[k / COUNT(laws)], laws[k % COUNT(laws)]);
+                }
             }
-        }
     }
 }
 
@@ -239,29 +237,28 @@ static void *run_job(void *argument)
 static void test_threads(void)
 {
     TEST("the same bits from another thread") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) for (size_t n = 1; n < 3000; n = 3 * n + 4) {
-            call c = row_of_law(f, n, NORMAL_4);
-            job j = {f, &c, MMAX_ERR_NULL};
-            pthread_t thread;
-            run_alone(f, &c);
-            memset(c.array[OUT], 0x77, n * f->size);
-            memset(&gp_storage, 0, sizeof gp_storage);
-            if (pthread_create(&thread, NULL, run_job, &j) != 0) {
-                CHECK(0, "no thread");
-                continue;
-            }
-            pthread_join(thread, NULL);
-            CHECK(j.status == MMAX_OK, AT, AT_ARGS(f, n));
-            check_row(f, c.array[OUT], row_storage[0], n, "thread", 0);
-            CHECK(same_gp(&gp_storage, &alone.gp), AT ": gp differs", AT_ARGS(f, n));
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 1; n < 3000; n = 3 * n + 4) {
+                    call c = row_of_law(f, n, NORMAL_4);
+                    job j = {f, &c, MMAX_ERR_NULL};
+                    pthread_t thread;
+                    run_alone(f, &c);
+                    memset(c.array[OUT], 0x77, n * f->size);
+                    memset(&gp_storage, 0, sizeof gp_storage);
+                    if (pthread_create(&thread, NULL, run_job, &j) != 0) {
+                        CHECK(0, "no thread");
+                        continue;
+                    }
+                    pthread_join(thread, NULL);
+                    CHECK(j.status == MMAX_OK, AT, AT_ARGS(f, n));
+                    check_row(f, c.array[OUT], row_storage[0], n, "thread", 0);
+                    CHECK(same_gp(&gp_storage, &alone.gp), AT ": gp differs", AT_ARGS(f, n));
+                }
     }
 }
 #else
-static void test_threads(void)
-{
-    NOTE("no threads here: skipped");
-}
+static void test_threads(void) { NOTE("no threads here: skipped"); }
 #endif
 
 /* ==== checksum ==== */
@@ -279,17 +276,19 @@ static uint64_t fnv(uint64_t hash, uint64_t v)
 static uint64_t checksum(void)
 {
     uint64_t hash = 0xcbf29ce484222325;
-    FOR_EACH_FUNCTION(f) FOR_EACH_LENGTH(n) for (int l = 0; l < LAWS; ++l) {
-        call c = row_of_law(f, n, (law)l);
-        run_alone(f, &c);
-        for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
-            hash = fnv(hash, alone.out[i]);
-        }
-        hash = fnv(hash, alone.per_row);
-        for (size_t k = 0; k < sizeof alone.gp / sizeof(double); ++k) {
-            hash = fnv(hash, gp_bits(&alone.gp, k));
-        }
-    }
+    FOR_EACH_FUNCTION(f)
+        FOR_EACH_LENGTH(n)
+            for (int l = 0; l < LAWS; ++l) {
+                call c = row_of_law(f, n, (law)l);
+                run_alone(f, &c);
+                for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
+                    hash = fnv(hash, alone.out[i]);
+                }
+                hash = fnv(hash, alone.per_row);
+                for (size_t k = 0; k < sizeof alone.gp / sizeof(double); ++k) {
+                    hash = fnv(hash, gp_bits(&alone.gp, k));
+                }
+            }
     return hash;
 }
 

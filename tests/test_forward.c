@@ -35,9 +35,9 @@ static const struct bound bound_of_logarithms = {CONDITION, 4, 4};
 
 /* No rows of millions where the oracle works in software (113 bits) or the compiler does not optimise. */
 #if LDBL_MANT_DIG > 64 || (defined(__GNUC__) && !defined(__OPTIMIZE__))
-    #define LONG_ROWS 0
+#    define LONG_ROWS 0
 #else
-    #define LONG_ROWS 1
+#    define LONG_ROWS 1
 #endif
 #define MAX_LENGTH ((size_t)1 << 20)
 static double x_row[MAX_LENGTH], y_row[MAX_LENGTH];

@@ -4,13 +4,13 @@
  * test_backward.c, refused arguments and NaN rows in test_special_cases.c.
  */
 #if defined(__unix__) || defined(__APPLE__)
-    #define _DEFAULT_SOURCE
-    #define _DARWIN_C_SOURCE
-    #define HAS_MAPS 1
-    #include <sys/mman.h>
-    #include <unistd.h>
+#    define _DEFAULT_SOURCE
+#    define _DARWIN_C_SOURCE
+#    define HAS_MAPS 1
+#    include <sys/mman.h>
+#    include <unistd.h>
 #else
-    #define HAS_MAPS 0
+#    define HAS_MAPS 0
 #endif
 
 #include <stdio.h>

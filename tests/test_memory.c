@@ -10,10 +10,10 @@
 
 #if defined(__unix__) || defined(__APPLE__)
 
-#include <setjmp.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#    include <setjmp.h>
+#    include <signal.h>
+#    include <sys/mman.h>
+#    include <unistd.h>
 
 enum { GUARDED_BYTES = 1 << 16, GUARD_BYTES = 1 << 16, ROWS = 3, GAP = 3 };
 
@@ -142,8 +142,7 @@ static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, 
     make_y(f, &c);
     g = guard(f, &c, gap, lengths, at_end);
     CHECK(survives(f, &g, &status), AT ": fault, rows %u, gap %u, at %s%s", AT_ARGS(f, n), (unsigned)rows,
-          (unsigned)gap,
-          at_end ? "the end" : "the start", lengths ? ", lengths" : "");
+          (unsigned)gap, at_end ? "the end" : "the start", lengths ? ", lengths" : "");
     CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, n), mmax_status_string(status));
     if (n < 20 || n % 16 == 1) {
         check_untouched(f, &g);
@@ -191,20 +190,24 @@ static void check_in_place(const function *f, size_t n, role in)
 static void test_memory(void)
 {
     TEST("guard pages before and after every array; gaps, inputs and unused arrays keep their bytes") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) {
-            for (size_t n = 1; n <= 131; ++n) {
-                check_length(f, n);
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa) {
+                for (size_t n = 1; n <= 131; ++n) {
+                    check_length(f, n);
+                }
+                check_length(f, 257);
+                check_length(f, 1000);
             }
-            check_length(f, 257);
-            check_length(f, 1000);
-        }
     }
     TEST("the same in place") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) for (size_t n = 1; n <= 131; ++n) for (int r = GY; r <= X; ++r) {
-            if (has(f, HAS_OUT) && has(f, 1u << r)) {
-                check_in_place(f, n, (role)r);
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 1; n <= 131; ++n)
+                    for (int r = GY; r <= X; ++r) {
+                        if (has(f, HAS_OUT) && has(f, 1u << r)) {
+                            check_in_place(f, n, (role)r);
+                        }
+                    }
     }
 }
 

@@ -5,7 +5,7 @@
 
 #include <fenv.h>
 #if defined(__SSE2__)
-#include <xmmintrin.h>
+#    include <xmmintrin.h>
 #endif
 
 static uint64_t expected[MAX_ENTRIES];
@@ -66,10 +66,7 @@ static int near_to(const function *f, double a, double b, double ulps)
     return fabs(a - b) <= ulps * eps_of(f) * (1 + fabs(b)) || bits_of(a) == bits_of(b);
 }
 
-static size_t row_start(const function *f, size_t row, size_t cols)
-{
-    return row * cols * f->size;
-}
+static size_t row_start(const function *f, size_t row, size_t cols) { return row * cols * f->size; }
 
 static void *row_of(const function *f, const call *c, role r, size_t row)
 {
@@ -164,8 +161,7 @@ static void check_counts_nowhere(const function *f, size_t n, int pattern)
         } else {
             double a = get(f, whole.array[OUT], i), b = get(f, c.array[OUT], k++);
             CHECK(near_to(f, a, b, 100), AT ": entry %u is %g, without the masked ones %g", AT_ARGS(f, n), (unsigned)i,
-                  a,
-                  b);
+                  a, b);
         }
     }
     CHECK(near_to(f, row_storage[1], row_storage[0], 100) ||
@@ -183,11 +179,13 @@ static void check_counts_nowhere(const function *f, size_t n, int pattern)
 static void test_masks(void)
 {
     TEST("x = -inf: y = 0 and gx = 0 exactly, and the entry counts nowhere; seglu keeps -inf") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) {
-            for (int pattern = 0; pattern < PATTERNS; ++pattern) {
-                check_counts_nowhere(f, n, pattern);
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    for (int pattern = 0; pattern < PATTERNS; ++pattern) {
+                        check_counts_nowhere(f, n, pattern);
+                    }
+                }
     }
 }
 
@@ -196,46 +194,47 @@ static void test_masks(void)
 static void test_lengths(void)
 {
     TEST("entries past lengths[r] are never read; y and gx are 0 there, -inf in the log functions") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) {
-            const uint32_t lengths[4] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
-            call c = call_of(f, 4, n, NORMAL_4, 5);
-            c.s.lengths = lengths;
-            for (size_t row = 0; row < 4; ++row) {
-                index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
-            }
-            make_y(f, &c);
-            for (size_t row = 0; row < 4; ++row) {
-                for (size_t i = lengths[row]; i < n; ++i) {
-                    for (int r = 0; r < ARRAYS; ++r) {
-                        set_special(f, row_of(f, &c, (role)r, row), i, row == 1 ? PLUS_INF : QUIET_NAN);
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    const uint32_t lengths[4] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
+                    call c = call_of(f, 4, n, NORMAL_4, 5);
+                    c.s.lengths = lengths;
+                    for (size_t row = 0; row < 4; ++row) {
+                        index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
+                    }
+                    make_y(f, &c);
+                    for (size_t row = 0; row < 4; ++row) {
+                        for (size_t i = lengths[row]; i < n; ++i) {
+                            for (int r = 0; r < ARRAYS; ++r) {
+                                set_special(f, row_of(f, &c, (role)r, row), i, row == 1 ? PLUS_INF : QUIET_NAN);
+                            }
+                        }
+                    }
+                    check_ok(f, &c);
+                    for (size_t row = 0; row < 4; ++row) {
+                        call one = row_alone(f, &c, row, lengths[row]);
+                        double in_batch = row_storage[row];
+                        for (size_t i = lengths[row]; i < n; ++i) {
+                            expected[i] = empty_bits(f);
+                        }
+                        for (size_t i = 0; i < lengths[row]; ++i) {
+                            expected[i] = get_bits(f, one.array[OUT], i);
+                        }
+                        one.s.cols = n;
+                        check_output(f, &one, n, "past the length");
+                        one.s.cols = lengths[row];
+                        if (lengths[row] == 0) {
+                            CHECK(f->kind == METRIC ? is_nan_double(in_batch) : bits_of(in_batch) == 0,
+                                  AT ": %g for an empty row", AT_ARGS(f, n), in_batch);
+                            continue;
+                        }
+                        check_ok(f, &one);
+                        check_output(f, &one, lengths[row], "a row of that length alone");
+                        CHECK(bits_of(in_batch) == bits_of(row_storage[row]), AT ": %g, alone %g", AT_ARGS(f, n),
+                              in_batch, row_storage[row]);
                     }
                 }
-            }
-            check_ok(f, &c);
-            for (size_t row = 0; row < 4; ++row) {
-                call one = row_alone(f, &c, row, lengths[row]);
-                double in_batch = row_storage[row];
-                for (size_t i = lengths[row]; i < n; ++i) {
-                    expected[i] = empty_bits(f);
-                }
-                for (size_t i = 0; i < lengths[row]; ++i) {
-                    expected[i] = get_bits(f, one.array[OUT], i);
-                }
-                one.s.cols = n;
-                check_output(f, &one, n, "past the length");
-                one.s.cols = lengths[row];
-                if (lengths[row] == 0) {
-                    CHECK(f->kind == METRIC ? is_nan_double(in_batch) : bits_of(in_batch) == 0,
-                          AT ": %g for an empty row",
-                          AT_ARGS(f, n), in_batch);
-                    continue;
-                }
-                check_ok(f, &one);
-                check_output(f, &one, lengths[row], "a row of that length alone");
-                CHECK(bits_of(in_batch) == bits_of(row_storage[row]), AT ": %g, alone %g", AT_ARGS(f, n), in_batch,
-                      row_storage[row]);
-            }
-        }
     }
 }
 
@@ -244,28 +243,30 @@ static void test_lengths(void)
 static void test_no_active_entry(void)
 {
     TEST("a row with no active entry: y = 0 and gx = 0, -inf in the log functions, and nothing is added to gp") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) {
-            call c = call_of(f, 3, n, NORMAL_4, 6);
-            mmax_multimax_grads before;
-            for (size_t i = 0; i < 3 * n; ++i) {
-                set_special(f, c.array[X], i, MINUS_INF);
-                set_special(f, c.array[GY], i, i % 2 ? QUIET_NAN : PLUS_INF);
-                expected[i] = masked_bits(f);
-            }
-            make_y(f, &c);
-            index_storage[1] = -1;
-            gp_storage.b[0] = gp_storage.d[1] = 1.25;
-            before = gp_storage;
-            check_ok(f, &c);
-            check_output(f, &c, 3 * n, "masked row");
-            CHECK(memcmp(&before, &gp_storage, sizeof before) == 0, AT ": gp changed", AT_ARGS(f, n));
-            for (size_t row = 0; row < 3; ++row) {
-                CHECK(f->kind == METRIC ? is_nan_double(row_storage[row])
-                      : f->kind != LOSS || row == 1 ? bits_of(row_storage[row]) == 0
-                                                    : bits_of(row_storage[row]) == 0x7ff0000000000000,
-                      AT ": row %u gives %g", AT_ARGS(f, n), (unsigned)row, row_storage[row]);
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    call c = call_of(f, 3, n, NORMAL_4, 6);
+                    mmax_multimax_grads before;
+                    for (size_t i = 0; i < 3 * n; ++i) {
+                        set_special(f, c.array[X], i, MINUS_INF);
+                        set_special(f, c.array[GY], i, i % 2 ? QUIET_NAN : PLUS_INF);
+                        expected[i] = masked_bits(f);
+                    }
+                    make_y(f, &c);
+                    index_storage[1] = -1;
+                    gp_storage.b[0] = gp_storage.d[1] = 1.25;
+                    before = gp_storage;
+                    check_ok(f, &c);
+                    check_output(f, &c, 3 * n, "masked row");
+                    CHECK(memcmp(&before, &gp_storage, sizeof before) == 0, AT ": gp changed", AT_ARGS(f, n));
+                    for (size_t row = 0; row < 3; ++row) {
+                        CHECK(f->kind == METRIC             ? is_nan_double(row_storage[row])
+                              : f->kind != LOSS || row == 1 ? bits_of(row_storage[row]) == 0
+                                                            : bits_of(row_storage[row]) == 0x7ff0000000000000,
+                              AT ": row %u gives %g", AT_ARGS(f, n), (unsigned)row, row_storage[row]);
+                    }
+                }
     }
 }
 
@@ -327,14 +328,18 @@ static void poison_every_position(const function *f, size_t n, law l)
 static void test_nan_rows(void)
 {
     TEST("NaN or +inf in an active entry: the row's active entries are the quiet NaN, other rows untouched") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) {
-            poison_every_position(f, n, NORMAL_4);
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    poison_every_position(f, n, NORMAL_4);
+                }
     }
     TEST("the same in rows that hold masks: masked entries stay masked, and NaN wins over a masked target") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) {
-            poison_every_position(f, n, MASKED);
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    poison_every_position(f, n, MASKED);
+                }
     }
 }
 
@@ -344,32 +349,35 @@ static void test_backward(void)
 {
     static const law laws[] = {MASKED, NORMAL_32, ONE_HOT, EQUAL};
     TEST("backward: where y = 0 (tanhmax, seglu: where x = -inf), gx = 0, gp gets nothing and gy is not used") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) for (size_t l = 0; l < COUNT(laws); ++l) {
-            call c = call_of(f, 1, n, laws[l], 8);
-            mmax_multimax_grads zero_gy;
-            if (!has(f, HAS_GY)) {
-                continue;
-            }
-            note_masks(f, &c, n);
-            for (size_t i = 0; i < n; ++i) {
-                if (masked[i]) {
-                    set_bits(f, c.array[GY], i, 0);
-                }
-            }
-            check_ok(f, &c);
-            expect_output(f, &c, n);
-            zero_gy = gp_storage;
-            memset(&gp_storage, 0, sizeof gp_storage);
-            for (size_t i = 0; i < n; ++i) {
-                if (masked[i]) {
-                    expected[i] = 0;
-                    set_special(f, c.array[GY], i, (special)random_below(SPECIALS));
-                }
-            }
-            check_ok(f, &c);
-            check_output(f, &c, n, "gy of masked entries");
-            CHECK(memcmp(&zero_gy, &gp_storage, sizeof zero_gy) == 0, AT ": gp differs", AT_ARGS(f, n));
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (size_t l = 0; l < COUNT(laws); ++l) {
+                        call c = call_of(f, 1, n, laws[l], 8);
+                        mmax_multimax_grads zero_gy;
+                        if (!has(f, HAS_GY)) {
+                            continue;
+                        }
+                        note_masks(f, &c, n);
+                        for (size_t i = 0; i < n; ++i) {
+                            if (masked[i]) {
+                                set_bits(f, c.array[GY], i, 0);
+                            }
+                        }
+                        check_ok(f, &c);
+                        expect_output(f, &c, n);
+                        zero_gy = gp_storage;
+                        memset(&gp_storage, 0, sizeof gp_storage);
+                        for (size_t i = 0; i < n; ++i) {
+                            if (masked[i]) {
+                                expected[i] = 0;
+                                set_special(f, c.array[GY], i, (special)random_below(SPECIALS));
+                            }
+                        }
+                        check_ok(f, &c);
+                        check_output(f, &c, n, "gy of masked entries");
+                        CHECK(memcmp(&zero_gy, &gp_storage, sizeof zero_gy) == 0, AT ": gp differs", AT_ARGS(f, n));
+                    }
     }
 }
 
@@ -378,42 +386,50 @@ static void test_backward(void)
 static void test_losses(void)
 {
     TEST("an ignored row gives loss 0 and gradient 0, whatever it holds; gp gets nothing") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == LOSS) {
-            mmax_multimax_grads without;
-            call c = call_of(f, 2, n, NORMAL_4, 9), first = c;
-            first.s.rows = 1;
-            check_ok(f, &first);
-            expect_output(f, &c, 2 * n);
-            without = gp_storage;
-            memset(&gp_storage, 0, sizeof gp_storage);
-            for (size_t i = n; i < 2 * n; ++i) {
-                set_special(f, c.array[X], i, (special)random_below(SPECIALS));
-                expected[i] = 0;
-            }
-            index_storage[1] = (int32_t)(random_bits() | 0x80000000u);
-            check_ok(f, &c);
-            check_output(f, &c, 2 * n, "ignored row");
-            CHECK(bits_of(row_storage[1]) == 0, AT ": loss %g", AT_ARGS(f, n), row_storage[1]);
-            CHECK(memcmp(&without, &gp_storage, sizeof without) == 0, AT ": gp differs", AT_ARGS(f, n));
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == LOSS) {
+                        mmax_multimax_grads without;
+                        call c = call_of(f, 2, n, NORMAL_4, 9), first = c;
+                        first.s.rows = 1;
+                        check_ok(f, &first);
+                        expect_output(f, &c, 2 * n);
+                        without = gp_storage;
+                        memset(&gp_storage, 0, sizeof gp_storage);
+                        for (size_t i = n; i < 2 * n; ++i) {
+                            set_special(f, c.array[X], i, (special)random_below(SPECIALS));
+                            expected[i] = 0;
+                        }
+                        index_storage[1] = (int32_t)(random_bits() | 0x80000000u);
+                        check_ok(f, &c);
+                        check_output(f, &c, 2 * n, "ignored row");
+                        CHECK(bits_of(row_storage[1]) == 0, AT ": loss %g", AT_ARGS(f, n), row_storage[1]);
+                        CHECK(memcmp(&without, &gp_storage, sizeof without) == 0, AT ": gp differs", AT_ARGS(f, n));
+                    }
     }
     TEST("a masked target: loss +inf, the gradient is y - q at active entries and 0 at masked ones") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == LOSS) {
-            call c = call_of(f, 1, n, NORMAL_4, 10), y;
-            size_t target = (size_t)index_storage[0];
-            set_special(f, c.array[X], target, MINUS_INF);
-            y = c;
-            y.array[OUT] = y.array[Y];
-            CHECK(f->forward(&y) == MMAX_OK, AT, AT_ARGS(f, n));
-            check_ok(f, &c);
-            CHECK(bits_of(row_storage[0]) == 0x7ff0000000000000, AT ": loss %g", AT_ARGS(f, n), row_storage[0]);
-            CHECK(get_bits(f, c.array[OUT], target) == 0, AT ": gradient %g", AT_ARGS(f, n), get(f, c.array[OUT],
-                  target));
-            for (size_t i = 0; !has(f, HAS_GP) && i < n; ++i) {
-                double a = get(f, c.array[OUT], i), b = get(f, c.array[Y], i);
-                CHECK(near_to(f, a, b, 20), AT ": gradient %u is %g, y - q is %g", AT_ARGS(f, n), (unsigned)i, a, b);
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == LOSS) {
+                        call c = call_of(f, 1, n, NORMAL_4, 10), y;
+                        size_t target = (size_t)index_storage[0];
+                        set_special(f, c.array[X], target, MINUS_INF);
+                        y = c;
+                        y.array[OUT] = y.array[Y];
+                        CHECK(f->forward(&y) == MMAX_OK, AT, AT_ARGS(f, n));
+                        check_ok(f, &c);
+                        CHECK(bits_of(row_storage[0]) == 0x7ff0000000000000, AT ": loss %g", AT_ARGS(f, n),
+                              row_storage[0]);
+                        CHECK(get_bits(f, c.array[OUT], target) == 0, AT ": gradient %g", AT_ARGS(f, n),
+                              get(f, c.array[OUT], target));
+                        for (size_t i = 0; !has(f, HAS_GP) && i < n; ++i) {
+                            double a = get(f, c.array[OUT], i), b = get(f, c.array[Y], i);
+                            CHECK(near_to(f, a, b, 20), AT ": gradient %u is %g, y - q is %g", AT_ARGS(f, n),
+                                  (unsigned)i, a, b);
+                        }
+                    }
     }
 }
 
@@ -423,62 +439,68 @@ static void test_nothing_to_do(void)
 {
     TEST("rows = 0 or cols = 0: MMAX_OK before any other check, nothing touched, pointers may be NULL") {
         static const size_t shapes[][2] = {{0, 0}, {0, 5}, {5, 0}, {0, SIZE_MAX}, {SIZE_MAX, 0}};
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) for (size_t k = 0; k < COUNT(shapes); ++k) {
-            const uint32_t lengths[5] = {9, 9, 9, 9, 9};
-            double four[ARRAYS] = {1, 2, 3, 4};
-            mmax_multimax_params bad = mmax_multimax_identity(7);
-            call c;
-            memset(&c, 0, sizeof c);
-            c.s.rows = shapes[k][0];
-            c.s.cols = shapes[k][1];
-            c.s.scale = -1;
-            c.t.label_smoothing = 5;
-            CHECK(f->run(&c) == MMAX_OK, "%s with NULL pointers, shape %u", f->name, (unsigned)k);
-            memset(row_storage, 0x5a, sizeof row_storage);
-            memset(&gp_storage, 0x5a, sizeof gp_storage);
-            memcpy(shadow[0], row_storage, sizeof row_storage);
-            memcpy(shadow[1], &gp_storage, sizeof gp_storage);
-            for (int r = 0; r < ARRAYS; ++r) {
-                c.array[r] = four; /* all overlap */
-            }
-            c.per_row = row_storage;
-            c.gp = &gp_storage;
-            c.p = &bad;
-            c.epsilon = -3;
-            c.reference = -3;
-            c.t.index = index_storage;
-            c.s.lengths = lengths;
-            c.s.x_stride = c.s.y_stride = 1;
-            CHECK(f->run(&c) == MMAX_OK, "%s with bad arguments, shape %u", f->name, (unsigned)k);
-            CHECK(four[0] == 1 && four[1] == 2 && four[2] == 3 && four[3] == 4, "%s: an array changed", f->name);
-            CHECK(memcmp(shadow[0], row_storage, sizeof row_storage) == 0, "%s: values per row changed", f->name);
-            CHECK(memcmp(shadow[1], &gp_storage, sizeof gp_storage) == 0, "%s: gp changed", f->name);
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; k < COUNT(shapes); ++k) {
+                    const uint32_t lengths[5] = {9, 9, 9, 9, 9};
+                    double four[ARRAYS] = {1, 2, 3, 4};
+                    mmax_multimax_params bad = mmax_multimax_identity(7);
+                    call c;
+                    memset(&c, 0, sizeof c);
+                    c.s.rows = shapes[k][0];
+                    c.s.cols = shapes[k][1];
+                    c.s.scale = -1;
+                    c.t.label_smoothing = 5;
+                    CHECK(f->run(&c) == MMAX_OK, "%s with NULL pointers, shape %u", f->name, (unsigned)k);
+                    memset(row_storage, 0x5a, sizeof row_storage);
+                    memset(&gp_storage, 0x5a, sizeof gp_storage);
+                    memcpy(shadow[0], row_storage, sizeof row_storage);
+                    memcpy(shadow[1], &gp_storage, sizeof gp_storage);
+                    for (int r = 0; r < ARRAYS; ++r) {
+                        c.array[r] = four; /* all overlap */
+                    }
+                    c.per_row = row_storage;
+                    c.gp = &gp_storage;
+                    c.p = &bad;
+                    c.epsilon = -3;
+                    c.reference = -3;
+                    c.t.index = index_storage;
+                    c.s.lengths = lengths;
+                    c.s.x_stride = c.s.y_stride = 1;
+                    CHECK(f->run(&c) == MMAX_OK, "%s with bad arguments, shape %u", f->name, (unsigned)k);
+                    CHECK(four[0] == 1 && four[1] == 2 && four[2] == 3 && four[3] == 4, "%s: an array changed",
+                          f->name);
+                    CHECK(memcmp(shadow[0], row_storage, sizeof row_storage) == 0, "%s: values per row changed",
+                          f->name);
+                    CHECK(memcmp(shadow[1], &gp_storage, sizeof gp_storage) == 0, "%s: gp changed", f->name);
+                }
     }
     TEST("for rows = 1 the strides do not matter; strides of arrays that a call does not have are ignored") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) {
-            call c = call_of(f, 1, n, NORMAL_4, 11);
-            check_ok(f, &c);
-            expect_output(f, &c, n);
-            c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 1;
-            check_ok(f, &c);
-            check_output(f, &c, n, "stride 1");
-            c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = SIZE_MAX;
-            check_ok(f, &c);
-            check_output(f, &c, n, "stride SIZE_MAX");
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    call c = call_of(f, 1, n, NORMAL_4, 11);
+                    check_ok(f, &c);
+                    expect_output(f, &c, n);
+                    c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 1;
+                    check_ok(f, &c);
+                    check_output(f, &c, n, "stride 1");
+                    c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = SIZE_MAX;
+                    check_ok(f, &c);
+                    check_output(f, &c, n, "stride SIZE_MAX");
 
-            c = call_of(f, 2, n, NORMAL_4, 11);
-            check_ok(f, &c);
-            expect_output(f, &c, 2 * n);
-            c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = n == 1 ? SIZE_MAX : 1;
-            for (int r = 0; r < ARRAYS; ++r) {
-                if (has(f, 1u << r)) {
-                    *stride_of(f, &c.s, (role)r) = 0;
+                    c = call_of(f, 2, n, NORMAL_4, 11);
+                    check_ok(f, &c);
+                    expect_output(f, &c, 2 * n);
+                    c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = n == 1 ? SIZE_MAX : 1;
+                    for (int r = 0; r < ARRAYS; ++r) {
+                        if (has(f, 1u << r)) {
+                            *stride_of(f, &c.s, (role)r) = 0;
+                        }
+                    }
+                    check_ok(f, &c);
+                    check_output(f, &c, 2 * n, "foreign strides");
                 }
-            }
-            check_ok(f, &c);
-            check_output(f, &c, 2 * n, "foreign strides");
-        }
     }
 }
 
@@ -496,73 +518,93 @@ static mmax_multimax_params far_identity(const function *f)
 static void test_values(void)
 {
     TEST("all entries equal: softmax, sparsemax, entmax15, evsoftmax, multimax give 1/n each") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (has(f, PROBABILITY)) {
-            const double values[] = {0, 0.1, -7.3, 1.0 / 3, 1e-30, -1e-30, 12345.678, 1e8, 0.9 * largest(f),
-                                     -0.9 * largest(f), largest(f), -largest(f), smallest_normal(f) / 4};
-            for (size_t k = 0; k < COUNT(values); ++k) {
-                call c = call_of(f, 1, n, EQUAL, 12);
-                mmax_multimax_params p = far_identity(f);
-                if (fabs(values[k]) > 1e9) {
-                    c.p = &p;
-                }
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, c.array[X], i, values[k]);
-                }
-                check_ok(f, &c);
-                for (size_t i = 0; i < n; ++i) {
-                    double y = get(f, c.array[OUT], i) * (double)n;
-                    CHECK(fabs(y - 1) <= 8 * eps_of(f), AT ": x = %g: n * y[%u] = %.17g", AT_ARGS(f, n), values[k],
-                          (unsigned)i, y);
-                }
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (has(f, PROBABILITY)) {
+                        const double values[] = {0,
+                                                 0.1,
+                                                 -7.3,
+                                                 1.0 / 3,
+                                                 1e-30,
+                                                 -1e-30,
+                                                 12345.678,
+                                                 1e8,
+                                                 0.9 * largest(f),
+                                                 -0.9 * largest(f),
+                                                 largest(f),
+                                                 -largest(f),
+                                                 smallest_normal(f) / 4};
+                        for (size_t k = 0; k < COUNT(values); ++k) {
+                            call c = call_of(f, 1, n, EQUAL, 12);
+                            mmax_multimax_params p = far_identity(f);
+                            if (fabs(values[k]) > 1e9) {
+                                c.p = &p;
+                            }
+                            for (size_t i = 0; i < n; ++i) {
+                                set(f, c.array[X], i, values[k]);
+                            }
+                            check_ok(f, &c);
+                            for (size_t i = 0; i < n; ++i) {
+                                double y = get(f, c.array[OUT], i) * (double)n;
+                                CHECK(fabs(y - 1) <= 8 * eps_of(f), AT ": x = %g: n * y[%u] = %.17g", AT_ARGS(f, n),
+                                      values[k], (unsigned)i, y);
+                            }
+                        }
+                    }
     }
     TEST("values of any size are finite, without overflow") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) for (int far = 0; far < 2; ++far) {
-            call c = call_of(f, 1, n, ANY_SIZE, 13);
-            mmax_multimax_params p = far_identity(f);
-            int logarithm = f->kind == LOGARITHM || f->kind == LOSS;
-            if (!far && (!f->order || logarithm)) {
-                continue;
-            }
-            c.p = far ? &p : c.p;
-            c.reference = 0.1;
-            /* logarithms: the difference of two scores must be representable */
-            for (size_t i = 0; (logarithm || f->kind == LOG_BACKWARD) && i < n; ++i) {
-                set(f, c.array[X], i, 0.4 * get(f, c.array[X], i));
-            }
-            make_y(f, &c);
-            check_ok(f, &c);
-            for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
-                if (f->kind == FORWARD && has(f, ELEMENTWISE) && !far) {
-                    continue; /* sigma itself may overflow */
-                }
-                CHECK(is_finite_at(f, c.array[OUT], i), AT ": entry %u is %g", AT_ARGS(f, n), (unsigned)i,
-                      get(f, c.array[OUT], i));
-            }
-            CHECK(f->kind != LOSS || (bits_of(row_storage[0]) & 0x7ff0000000000000) != 0x7ff0000000000000,
-                  AT ": loss %g", AT_ARGS(f, n), row_storage[0]);
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (int far = 0; far < 2; ++far) {
+                        call c = call_of(f, 1, n, ANY_SIZE, 13);
+                        mmax_multimax_params p = far_identity(f);
+                        int logarithm = f->kind == LOGARITHM || f->kind == LOSS;
+                        if (!far && (!f->order || logarithm)) {
+                            continue;
+                        }
+                        c.p = far ? &p : c.p;
+                        c.reference = 0.1;
+                        /* logarithms: the difference of two scores must be representable */
+                        for (size_t i = 0; (logarithm || f->kind == LOG_BACKWARD) && i < n; ++i) {
+                            set(f, c.array[X], i, 0.4 * get(f, c.array[X], i));
+                        }
+                        make_y(f, &c);
+                        check_ok(f, &c);
+                        for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
+                            if (f->kind == FORWARD && has(f, ELEMENTWISE) && !far) {
+                                continue; /* sigma itself may overflow */
+                            }
+                            CHECK(is_finite_at(f, c.array[OUT], i), AT ": entry %u is %g", AT_ARGS(f, n), (unsigned)i,
+                                  get(f, c.array[OUT], i));
+                        }
+                        CHECK(f->kind != LOSS || (bits_of(row_storage[0]) & 0x7ff0000000000000) != 0x7ff0000000000000,
+                              AT ": loss %g", AT_ARGS(f, n), row_storage[0]);
+                    }
     }
     TEST("log functions and losses of a finite row are finite, however wide") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == LOGARITHM || f->kind == LOSS) {
-            for (double width = 50; width < 1e30; width *= 1e4) {
-                call c = call_of(f, 1, n, NORMAL_1, 14);
-                mmax_multimax_params p = mmax_multimax_identity(f->order);
-                c.p = &p;
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, c.array[X], i, -(double)i * width / (double)n);
-                }
-                index_storage[0] = (int32_t)(n - 1);
-                check_ok(f, &c);
-                for (size_t i = 0; i < n; ++i) {
-                    CHECK(is_finite_at(f, c.array[OUT], i), AT ": entry %u is %g", AT_ARGS(f, n), (unsigned)i,
-                          get(f, c.array[OUT], i));
-                }
-                CHECK((bits_of(row_storage[0]) & 0x7ff0000000000000) != 0x7ff0000000000000, AT ": loss %g",
-                      AT_ARGS(f, n), row_storage[0]);
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == LOGARITHM || f->kind == LOSS) {
+                        for (double width = 50; width < 1e30; width *= 1e4) {
+                            call c = call_of(f, 1, n, NORMAL_1, 14);
+                            mmax_multimax_params p = mmax_multimax_identity(f->order);
+                            c.p = &p;
+                            for (size_t i = 0; i < n; ++i) {
+                                set(f, c.array[X], i, -(double)i * width / (double)n);
+                            }
+                            index_storage[0] = (int32_t)(n - 1);
+                            check_ok(f, &c);
+                            for (size_t i = 0; i < n; ++i) {
+                                CHECK(is_finite_at(f, c.array[OUT], i), AT ": entry %u is %g", AT_ARGS(f, n),
+                                      (unsigned)i, get(f, c.array[OUT], i));
+                            }
+                            CHECK((bits_of(row_storage[0]) & 0x7ff0000000000000) != 0x7ff0000000000000, AT ": loss %g",
+                                  AT_ARGS(f, n), row_storage[0]);
+                        }
+                    }
     }
 }
 
@@ -592,8 +634,8 @@ static void test_overflow(void)
 {
     static const struct {
         const char *what;
-        int order, sign;     /* which way sigma overflows */
-        double x;            /* in units of the largest finite number */
+        int order, sign; /* which way sigma overflows */
+        double x;        /* in units of the largest finite number */
         mmax_multimax_params p;
     } cases[] = {
         {"first order, slope 3 below", 1, -1, -0.9, {1, {3, 1}, {1, 1}, {0, 0}, {0, 0}}},
@@ -610,57 +652,67 @@ static void test_overflow(void)
         {"second order decides below, +inf", 2, +1, -0.9, {2, {9, 0.5}, {1, 1}, {0, 0}, {0, 0}}},
     };
     TEST("sigma that overflows to -inf gives 0, to +inf a NaN row; the second order decides") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) for (size_t k = 0; k < COUNT(cases); ++k) {
-            int normalised = has(f, PROBABILITY) || f->kind == LOGARITHM || f->kind == LOSS;
-            size_t at = (n * 5 + k * 7) % n;
-            call c;
-            if (f->order != cases[k].order || !normalised || (f->kind == LOSS && n == 1)) {
-                continue;
-            }
-            c = call_of(f, 1, n, NORMAL_1, 15);
-            c.p = &cases[k].p;
-            set(f, c.array[X], at, cases[k].x * largest(f));
-            index_storage[0] = (int32_t)((at + 1) % n);
-            check_overflow(f, &c, at, cases[k].sign, cases[k].what);
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (size_t k = 0; k < COUNT(cases); ++k) {
+                        int normalised = has(f, PROBABILITY) || f->kind == LOGARITHM || f->kind == LOSS;
+                        size_t at = (n * 5 + k * 7) % n;
+                        call c;
+                        if (f->order != cases[k].order || !normalised || (f->kind == LOSS && n == 1)) {
+                            continue;
+                        }
+                        c = call_of(f, 1, n, NORMAL_1, 15);
+                        c.p = &cases[k].p;
+                        set(f, c.array[X], at, cases[k].x * largest(f));
+                        index_storage[0] = (int32_t)((at + 1) % n);
+                        check_overflow(f, &c, at, cases[k].sign, cases[k].what);
+                    }
     }
     TEST("a term with t = 1 is absent, also at the largest numbers") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->order && has(f, FORWARD_ARRAYS & HAS_OUT)) {
-            call c = call_of(f, 1, n, ANY_SIZE, 16);
-            mmax_multimax_params identity = mmax_multimax_identity(f->order), p = far_identity(f);
-            if (f->kind == LOGARITHM || f->kind == LOG_BACKWARD || f->kind == LOSS) {
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, c.array[X], i, 0.4 * get(f, c.array[X], i));
-                }
-            }
-            c.p = &identity;
-            make_y(f, &c);
-            check_ok(f, &c);
-            expect_output(f, &c, n);
-            c.p = &p;
-            make_y(f, &c);
-            check_ok(f, &c);
-            check_output(f, &c, n, "b and d matter with t = 1");
-            for (size_t i = 0; f->kind == FORWARD && has(f, ELEMENTWISE) && i < n; ++i) {
-                CHECK(get_bits(f, c.array[OUT], i) == get_bits(f, c.array[X], i), AT ": sigma is not the identity",
-                      AT_ARGS(f, n));
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->order && has(f, FORWARD_ARRAYS & HAS_OUT)) {
+                        call c = call_of(f, 1, n, ANY_SIZE, 16);
+                        mmax_multimax_params identity = mmax_multimax_identity(f->order), p = far_identity(f);
+                        if (f->kind == LOGARITHM || f->kind == LOG_BACKWARD || f->kind == LOSS) {
+                            for (size_t i = 0; i < n; ++i) {
+                                set(f, c.array[X], i, 0.4 * get(f, c.array[X], i));
+                            }
+                        }
+                        c.p = &identity;
+                        make_y(f, &c);
+                        check_ok(f, &c);
+                        expect_output(f, &c, n);
+                        c.p = &p;
+                        make_y(f, &c);
+                        check_ok(f, &c);
+                        check_output(f, &c, n, "b and d matter with t = 1");
+                        for (size_t i = 0; f->kind == FORWARD && has(f, ELEMENTWISE) && i < n; ++i) {
+                            CHECK(get_bits(f, c.array[OUT], i) == get_bits(f, c.array[X], i),
+                                  AT ": sigma is not the identity", AT_ARGS(f, n));
+                        }
+                    }
     }
     TEST("a scale * x beyond T's range is handled as an overflowing sigma is") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) for (int sign = -1; sign <= 1; sign += 2) {
-            call c = call_of(f, 1, n, NORMAL_1, 17);
-            size_t at = (n * 5 + 3) % n;
-            mmax_multimax_params identity = mmax_multimax_identity(f->order);
-            if ((!has(f, PROBABILITY) && f->kind != LOGARITHM && f->kind != LOSS) || (f->kind == LOSS && n == 1)) {
-                continue;
-            }
-            set(f, c.array[X], at, sign * 0.9 * largest(f));
-            index_storage[0] = (int32_t)((at + 1) % n);
-            c.s.scale = 4;
-            c.p = &identity;
-            check_overflow(f, &c, at, sign, "scale * x");
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (int sign = -1; sign <= 1; sign += 2) {
+                        call c = call_of(f, 1, n, NORMAL_1, 17);
+                        size_t at = (n * 5 + 3) % n;
+                        mmax_multimax_params identity = mmax_multimax_identity(f->order);
+                        if ((!has(f, PROBABILITY) && f->kind != LOGARITHM && f->kind != LOSS) ||
+                            (f->kind == LOSS && n == 1)) {
+                            continue;
+                        }
+                        set(f, c.array[X], at, sign * 0.9 * largest(f));
+                        index_storage[0] = (int32_t)((at + 1) % n);
+                        c.s.scale = 4;
+                        c.p = &identity;
+                        check_overflow(f, &c, at, sign, "scale * x");
+                    }
     }
 }
 
@@ -679,37 +731,44 @@ static void check_no_subnormal(const function *f, const call *c)
 static void test_subnormals(void)
 {
     TEST("forward results below the smallest normal number are 0") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == FORWARD || f->kind == LOGARITHM) {
-            /* exp underflows to subnormal numbers from `edge` on, and to 0 some 16 (36) further on */
-            double edge = log(smallest_normal(f)), step = f->size == 4 ? 0.37 : 0.83;
-            mmax_multimax_params identity = mmax_multimax_identity(f->order);
-            for (int l = 0; l < LAWS; ++l) {
-                call c = call_of(f, 1, n, (law)l, 18);
-                check_ok(f, &c);
-                check_no_subnormal(f, &c);
-            }
-            for (int k = 0; k < 60; k += 1 + (n > 131) * 9) {
-                call c = call_of(f, 1, n, NORMAL_1, 19);
-                c.p = &identity;
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, c.array[X], i, i == n / 2 ? 0 : edge + 4 - (double)((i + (size_t)k) % 60) * step);
-                }
-                check_ok(f, &c);
-                check_no_subnormal(f, &c);
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == FORWARD || f->kind == LOGARITHM) {
+                        /* exp underflows to subnormal numbers from `edge` on, and to 0 some 16 (36) further on */
+                        double edge = log(smallest_normal(f)), step = f->size == 4 ? 0.37 : 0.83;
+                        mmax_multimax_params identity = mmax_multimax_identity(f->order);
+                        for (int l = 0; l < LAWS; ++l) {
+                            call c = call_of(f, 1, n, (law)l, 18);
+                            check_ok(f, &c);
+                            check_no_subnormal(f, &c);
+                        }
+                        for (int k = 0; k < 60; k += 1 + (n > 131) * 9) {
+                            call c = call_of(f, 1, n, NORMAL_1, 19);
+                            c.p = &identity;
+                            for (size_t i = 0; i < n; ++i) {
+                                set(f, c.array[X], i,
+                                    i == n / 2 ? 0 : edge + 4 - (double)((i + (size_t)k) % 60) * step);
+                            }
+                            check_ok(f, &c);
+                            check_no_subnormal(f, &c);
+                        }
+                    }
     }
     TEST("a score below the smallest normal number, or -0, gives +0 where the result is the score") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == FORWARD && !has(f, PROBABILITY)) {
-            call c = call_of(f, 1, n, SUBNORMAL, 20);
-            for (size_t i = 0; i < n; ++i) {
-                set(f, c.array[X], i, (i % 2 ? -0.25 : 0.25) * smallest_normal(f) * (double)(i % 4));
-                expected[i] = 0;
-            }
-            set_bits(f, c.array[X], n - 1, f->size == 4 ? 0x80000000 : 0x8000000000000000); /* -0 */
-            check_ok(f, &c);
-            check_output(f, &c, n, "below the smallest normal number");
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == FORWARD && !has(f, PROBABILITY)) {
+                        call c = call_of(f, 1, n, SUBNORMAL, 20);
+                        for (size_t i = 0; i < n; ++i) {
+                            set(f, c.array[X], i, (i % 2 ? -0.25 : 0.25) * smallest_normal(f) * (double)(i % 4));
+                            expected[i] = 0;
+                        }
+                        set_bits(f, c.array[X], n - 1, f->size == 4 ? 0x80000000 : 0x8000000000000000); /* -0 */
+                        check_ok(f, &c);
+                        check_output(f, &c, n, "below the smallest normal number");
+                    }
     }
 }
 
@@ -727,25 +786,27 @@ static void test_environment(void)
 {
     TEST("the floating-point environment is never changed") {
         static const int modes[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) for (size_t k = 0; k < 2 * COUNT(modes); ++k) {
-            call c = call_of(f, 3, 65, MASKED, 21);
-            unsigned before, after;
-            mmax_status status;
-            set_special(f, c.array[X], 70, QUIET_NAN);
-            fesetround(modes[k / 2]);
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; k < 2 * COUNT(modes); ++k) {
+                    call c = call_of(f, 3, 65, MASKED, 21);
+                    unsigned before, after;
+                    mmax_status status;
+                    set_special(f, c.array[X], 70, QUIET_NAN);
+                    fesetround(modes[k / 2]);
 #if defined(__SSE2__)
-            /* flush to zero, denormals are zero: on and off */
-            _mm_setcsr(k % 2 ? _mm_getcsr() | 0x8040u : _mm_getcsr() & ~0x8040u);
+                    /* flush to zero, denormals are zero: on and off */
+                    _mm_setcsr(k % 2 ? _mm_getcsr() | 0x8040u : _mm_getcsr() & ~0x8040u);
 #endif
-            before = environment();
-            status = f->run(&c);
-            after = environment();
-            fesetround(FE_TONEAREST);
+                    before = environment();
+                    status = f->run(&c);
+                    after = environment();
+                    fesetround(FE_TONEAREST);
 #if defined(__SSE2__)
-            _mm_setcsr(_mm_getcsr() & ~0x8040u);
+                    _mm_setcsr(_mm_getcsr() & ~0x8040u);
 #endif
-            CHECK(status == MMAX_OK && before == after, AT ": %x became %x", AT_ARGS(f, 65), before, after);
-        }
+                    CHECK(status == MMAX_OK && before == after, AT ": %x became %x", AT_ARGS(f, 65), before, after);
+                }
     }
 }
 
@@ -773,15 +834,12 @@ static void check_refused(const function *f, const call *c, mmax_status status, 
         CHECK(memcmp(shadow[r], storage[r], WATCHED * sizeof(double)) == 0, AT ": %s: array %d changed",
               AT_ARGS(f, c->s.cols), what, r);
     }
-    CHECK(memcmp(rows_before, row_storage, sizeof row_storage) == 0 && memcmp(&gp_before, &gp_storage,
-          sizeof gp_before) == 0,
+    CHECK(memcmp(rows_before, row_storage, sizeof row_storage) == 0 &&
+              memcmp(&gp_before, &gp_storage, sizeof gp_before) == 0,
           AT ": %s: values per row or gp changed", AT_ARGS(f, c->s.cols), what);
 }
 
-static void *entries_on(const function *f, void *a, size_t n)
-{
-    return (char *)a + n * f->size;
-}
+static void *entries_on(const function *f, void *a, size_t n) { return (char *)a + n * f->size; }
 
 /* Where doubles would overlap the end of array r. */
 static void *last_double(const function *f, const call *c, role r)
@@ -792,129 +850,146 @@ static void *last_double(const function *f, const call *c, role r)
 static void test_in_place(void)
 {
     TEST("an output may be exactly one of the inputs: same pointer, same stride") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) for (int r = GY; r <= X; ++r) {
-            call c = call_of(f, 3, n, MASKED, 22);
-            double values[3];
-            if (!has(f, HAS_OUT) || !has(f, 1u << r)) {
-                continue;
-            }
-            set_special(f, c.array[X], n, QUIET_NAN);
-            check_ok(f, &c);
-            memcpy(values, row_storage, sizeof values);
-            expect_output(f, &c, 3 * n);
-            c.array[OUT] = c.array[r];
-            check_ok(f, &c);
-            check_output(f, &c, 3 * n, "in place");
-            CHECK(memcmp(values, row_storage, sizeof values) == 0, AT ": values per row differ in place", AT_ARGS(f,
-                  n));
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (int r = GY; r <= X; ++r) {
+                        call c = call_of(f, 3, n, MASKED, 22);
+                        double values[3];
+                        if (!has(f, HAS_OUT) || !has(f, 1u << r)) {
+                            continue;
+                        }
+                        set_special(f, c.array[X], n, QUIET_NAN);
+                        check_ok(f, &c);
+                        memcpy(values, row_storage, sizeof values);
+                        expect_output(f, &c, 3 * n);
+                        c.array[OUT] = c.array[r];
+                        check_ok(f, &c);
+                        check_output(f, &c, 3 * n, "in place");
+                        CHECK(memcmp(values, row_storage, sizeof values) == 0, AT ": values per row differ in place",
+                              AT_ARGS(f, n));
+                    }
     }
     TEST("any other overlap of an output with a T array is MMAX_ERR_ALIAS") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) for (size_t n = 1; n <= 40; n += 13) for (int r = GY; r <= X; ++r) {
-            if (!has(f, 1u << r)) {
-                continue;
-            }
-            for (size_t rows = 1; rows <= 3; rows += 2) {
-                const size_t on[] = {1, n - 1, n / 2, n, (rows - 1) * n, rows * n - 1};
-                for (size_t k = 0; has(f, HAS_OUT) && k < COUNT(on); ++k) {
-                    call c = call_of(f, rows, n, NORMAL_1, 23);
-                    if (on[k] == 0 || on[k] >= rows * n) {
-                        continue;
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 1; n <= 40; n += 13)
+                    for (int r = GY; r <= X; ++r) {
+                        if (!has(f, 1u << r)) {
+                            continue;
+                        }
+                        for (size_t rows = 1; rows <= 3; rows += 2) {
+                            const size_t on[] = {1, n - 1, n / 2, n, (rows - 1) * n, rows * n - 1};
+                            for (size_t k = 0; has(f, HAS_OUT) && k < COUNT(on); ++k) {
+                                call c = call_of(f, rows, n, NORMAL_1, 23);
+                                if (on[k] == 0 || on[k] >= rows * n) {
+                                    continue;
+                                }
+                                c.array[OUT] = entries_on(f, c.array[r], on[k]);
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "an output that starts inside an input");
+                                c.array[OUT] = storage[r];
+                                c.array[r] = entries_on(f, c.array[r], on[k]);
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "an input that starts inside an output");
+                            }
+                            if (has(f, HAS_OUT) && rows > 1) {
+                                call c = call_of(f, rows, n, NORMAL_1, 24);
+                                c.array[OUT] = c.array[r];
+                                *stride_of(f, &c.s, OUT) = n + 1;
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "the same pointer with another stride");
+                                c.array[OUT] = entries_on(f, c.array[r], 2 * n);
+                                check_refused(f, &c, MMAX_ERR_ALIAS,
+                                              "rows of another stride between those of an input");
+                            }
+                            if ((f->kind == LOSS || f->kind == METRIC) && rows * n > 1) {
+                                call c = call_of(f, rows, n, NORMAL_1, 25);
+                                c.per_row = last_double(f, &c, (role)r);
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "values per row that overlap an input");
+                                if (f->kind == LOSS) {
+                                    c.per_row = c.array[OUT];
+                                    check_refused(f, &c, MMAX_ERR_ALIAS, "a loss that overlaps the gradient");
+                                }
+                            }
+                            if (has(f, HAS_GP)) {
+                                call c = call_of(f, rows, n, NORMAL_1, 26);
+                                c.gp = last_double(f, &c, (role)r);
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "gp that overlaps an input");
+                                c.gp = c.array[OUT];
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "gp that overlaps gx");
+                            }
+                        }
                     }
-                    c.array[OUT] = entries_on(f, c.array[r], on[k]);
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "an output that starts inside an input");
-                    c.array[OUT] = storage[r];
-                    c.array[r] = entries_on(f, c.array[r], on[k]);
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "an input that starts inside an output");
-                }
-                if (has(f, HAS_OUT) && rows > 1) {
-                    call c = call_of(f, rows, n, NORMAL_1, 24);
-                    c.array[OUT] = c.array[r];
-                    *stride_of(f, &c.s, OUT) = n + 1;
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "the same pointer with another stride");
-                    c.array[OUT] = entries_on(f, c.array[r], 2 * n);
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "rows of another stride between those of an input");
-                }
-                if ((f->kind == LOSS || f->kind == METRIC) && rows * n > 1) {
-                    call c = call_of(f, rows, n, NORMAL_1, 25);
-                    c.per_row = last_double(f, &c, (role)r);
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "values per row that overlap an input");
-                    if (f->kind == LOSS) {
-                        c.per_row = c.array[OUT];
-                        check_refused(f, &c, MMAX_ERR_ALIAS, "a loss that overlaps the gradient");
-                    }
-                }
-                if (has(f, HAS_GP)) {
-                    call c = call_of(f, rows, n, NORMAL_1, 26);
-                    c.gp = last_double(f, &c, (role)r);
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "gp that overlaps an input");
-                    c.gp = c.array[OUT];
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "gp that overlaps gx");
-                }
-            }
-        }
     }
     TEST("an output that is one input and overlaps another is MMAX_ERR_ALIAS") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) if (has(f, HAS_GY)) {
-            int other = has(f, HAS_Y) ? Y : X;
-            call c = call_of(f, 2, 20, NORMAL_1, 27);
-            c.array[OUT] = c.array[GY];
-            c.array[other] = entries_on(f, c.array[GY], 3);
-            check_refused(f, &c, MMAX_ERR_ALIAS, "gx is gy, and overlaps y or x");
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if (has(f, HAS_GY)) {
+                    int other = has(f, HAS_Y) ? Y : X;
+                    call c = call_of(f, 2, 20, NORMAL_1, 27);
+                    c.array[OUT] = c.array[GY];
+                    c.array[other] = entries_on(f, c.array[GY], 3);
+                    check_refused(f, &c, MMAX_ERR_ALIAS, "gx is gy, and overlaps y or x");
+                }
     }
     TEST("for rows = 1 an output in place may have another stride") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (has(f, HAS_OUT)) {
-            role in = has(f, HAS_GY) ? GY : X;
-            call c = call_of(f, 1, n, NORMAL_4, 28);
-            check_ok(f, &c);
-            expect_output(f, &c, n);
-            c.array[OUT] = c.array[in];
-            *stride_of(f, &c.s, OUT) = n + 5;
-            *stride_of(f, &c.s, in) = n + 3;
-            check_ok(f, &c);
-            check_output(f, &c, n, "in place, one row");
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (has(f, HAS_OUT)) {
+                        role in = has(f, HAS_GY) ? GY : X;
+                        call c = call_of(f, 1, n, NORMAL_4, 28);
+                        check_ok(f, &c);
+                        expect_output(f, &c, n);
+                        c.array[OUT] = c.array[in];
+                        *stride_of(f, &c.s, OUT) = n + 5;
+                        *stride_of(f, &c.s, in) = n + 3;
+                        check_ok(f, &c);
+                        check_output(f, &c, n, "in place, one row");
+                    }
     }
     TEST("two arrays of equal stride that interleave without touching do not overlap") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) for (size_t n = 1; n < 70; n = 2 * n + 1) for (int r = GY; r <= X; ++r) {
-            for (int before = 0; has(f, HAS_OUT) && has(f, 1u << r) && before < 2; ++before) {
-                call c = call_of(f, 3, n, NORMAL_4, 29);
-                size_t stride = 2 * n + 1;
-                void *block = storage[r], *rows = shadow[r];
-                memcpy(rows, c.array[r], 3 * n * f->size);
-                check_ok(f, &c);
-                expect_output(f, &c, 3 * n);
-                for (size_t row = 0; row < 3; ++row) {
-                    memcpy(entries_on(f, block, row * stride + (before ? 0 : n)), entries_on(f, rows, row * n),
-                           n * f->size);
-                }
-                c.array[r] = entries_on(f, block, before ? 0 : n);
-                c.array[OUT] = entries_on(f, block, before ? n : 0);
-                *stride_of(f, &c.s, OUT) = stride;
-                *stride_of(f, &c.s, (role)r) = stride;
-                check_ok(f, &c);
-                for (size_t row = 0; row < 3; ++row) {
-                    for (size_t i = 0; i < n; ++i) {
-                        CHECK(get_bits(f, c.array[OUT], row * stride + i) == expected[row * n + i], AT ": row %u",
-                              AT_ARGS(f, n), (unsigned)row);
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 1; n < 70; n = 2 * n + 1)
+                    for (int r = GY; r <= X; ++r) {
+                        for (int before = 0; has(f, HAS_OUT) && has(f, 1u << r) && before < 2; ++before) {
+                            call c = call_of(f, 3, n, NORMAL_4, 29);
+                            size_t stride = 2 * n + 1;
+                            void *block = storage[r], *rows = shadow[r];
+                            memcpy(rows, c.array[r], 3 * n * f->size);
+                            check_ok(f, &c);
+                            expect_output(f, &c, 3 * n);
+                            for (size_t row = 0; row < 3; ++row) {
+                                memcpy(entries_on(f, block, row * stride + (before ? 0 : n)),
+                                       entries_on(f, rows, row * n), n * f->size);
+                            }
+                            c.array[r] = entries_on(f, block, before ? 0 : n);
+                            c.array[OUT] = entries_on(f, block, before ? n : 0);
+                            *stride_of(f, &c.s, OUT) = stride;
+                            *stride_of(f, &c.s, (role)r) = stride;
+                            check_ok(f, &c);
+                            for (size_t row = 0; row < 3; ++row) {
+                                for (size_t i = 0; i < n; ++i) {
+                                    CHECK(get_bits(f, c.array[OUT], row * stride + i) == expected[row * n + i],
+                                          AT ": row %u", AT_ARGS(f, n), (unsigned)row);
+                                }
+                            }
+                            c.array[OUT] = entries_on(f, c.array[r], before ? n - 1 : stride - n + 1);
+                            if (n > 1) {
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "interleaved rows that touch");
+                            }
+                        }
                     }
-                }
-                c.array[OUT] = entries_on(f, c.array[r], before ? n - 1 : stride - n + 1);
-                if (n > 1) {
-                    check_refused(f, &c, MMAX_ERR_ALIAS, "interleaved rows that touch");
-                }
-            }
-        }
     }
     TEST("inputs may overlap freely") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) {
-            call c = call_of(f, 2, n, NORMAL_1, 30);
-            for (int r = GY; r <= X; ++r) {
-                c.array[r] = entries_on(f, storage[X], (size_t)(r == GY));
-            }
-            check_ok(f, &c);
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    call c = call_of(f, 2, n, NORMAL_1, 30);
+                    for (int r = GY; r <= X; ++r) {
+                        c.array[r] = entries_on(f, storage[X], (size_t)(r == GY));
+                    }
+                    check_ok(f, &c);
+                }
     }
 }
 
@@ -923,120 +998,128 @@ static void test_in_place(void)
 static void test_null(void)
 {
     TEST("a NULL pointer is MMAX_ERR_NULL; of loss, gx and gp any may be NULL, not all") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) {
-            int optional = f->kind == LOSS || has(f, HAS_GP);
-            call c = call_of(f, 2, 7, NORMAL_1, 31), missing;
-            for (int r = optional ? GY : OUT; r <= X; ++r) {
-                missing = c;
-                missing.array[r] = NULL;
-                if (has(f, 1u << r)) {
-                    check_refused(f, &missing, MMAX_ERR_NULL, "an array that is NULL");
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa) {
+                int optional = f->kind == LOSS || has(f, HAS_GP);
+                call c = call_of(f, 2, 7, NORMAL_1, 31), missing;
+                for (int r = optional ? GY : OUT; r <= X; ++r) {
+                    missing = c;
+                    missing.array[r] = NULL;
+                    if (has(f, 1u << r)) {
+                        check_refused(f, &missing, MMAX_ERR_NULL, "an array that is NULL");
+                    }
+                }
+                if (f->order) {
+                    missing = c;
+                    missing.p = NULL;
+                    check_refused(f, &missing, MMAX_ERR_NULL, "p = NULL");
+                }
+                if (f->kind == METRIC) {
+                    missing = c;
+                    missing.per_row = NULL;
+                    check_refused(f, &missing, MMAX_ERR_NULL, "out = NULL");
+                }
+                if (f->kind == LOSS) {
+                    missing = c;
+                    missing.t.index = NULL;
+                    check_refused(f, &missing, MMAX_ERR_NULL, "index = NULL");
+                }
+                if (optional) {
+                    missing = c;
+                    missing.array[OUT] = NULL;
+                    missing.gp = NULL;
+                    missing.per_row = NULL;
+                    check_refused(f, &missing, MMAX_ERR_NULL, "no output at all");
                 }
             }
-            if (f->order) {
-                missing = c;
-                missing.p = NULL;
-                check_refused(f, &missing, MMAX_ERR_NULL, "p = NULL");
-            }
-            if (f->kind == METRIC) {
-                missing = c;
-                missing.per_row = NULL;
-                check_refused(f, &missing, MMAX_ERR_NULL, "out = NULL");
-            }
-            if (f->kind == LOSS) {
-                missing = c;
-                missing.t.index = NULL;
-                check_refused(f, &missing, MMAX_ERR_NULL, "index = NULL");
-            }
-            if (optional) {
-                missing = c;
-                missing.array[OUT] = NULL;
-                missing.gp = NULL;
-                missing.per_row = NULL;
-                check_refused(f, &missing, MMAX_ERR_NULL, "no output at all");
-            }
-        }
     }
     TEST("an output that is left out changes no other output") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (f->kind == LOSS || has(f, HAS_GP)) {
-            double values[3];
-            mmax_multimax_grads gp;
-            call c = call_of(f, 3, n, MASKED, 32);
-            check_ok(f, &c);
-            expect_output(f, &c, 3 * n);
-            memcpy(values, row_storage, sizeof values);
-            gp = gp_storage;
-            for (int outputs = 1; outputs < 8; ++outputs) {
-                call some = c;
-                some.array[OUT] = outputs & 1 ? c.array[OUT] : NULL;
-                some.per_row = outputs & 2 ? c.per_row : NULL;
-                some.gp = outputs & 4 ? c.gp : NULL;
-                if (!some.array[OUT] && !(f->kind == LOSS && some.per_row) && !(has(f, HAS_GP) && some.gp)) {
-                    continue;
-                }
-                memset(c.array[OUT], 0x11, 3 * n * f->size);
-                memset(row_storage, 0, sizeof row_storage);
-                memset(&gp_storage, 0, sizeof gp_storage);
-                check_ok(f, &some);
-                if (some.array[OUT]) {
-                    check_output(f, &some, 3 * n, "some outputs left out");
-                }
-                CHECK(!some.per_row || memcmp(values, row_storage, sizeof values) == 0, AT ": loss, outputs %d",
-                      AT_ARGS(f, n), outputs);
-                CHECK(!some.gp || memcmp(&gp, &gp_storage, sizeof gp) == 0, AT ": gp, outputs %d", AT_ARGS(f, n),
-                      outputs);
-            }
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == LOSS || has(f, HAS_GP)) {
+                        double values[3];
+                        mmax_multimax_grads gp;
+                        call c = call_of(f, 3, n, MASKED, 32);
+                        check_ok(f, &c);
+                        expect_output(f, &c, 3 * n);
+                        memcpy(values, row_storage, sizeof values);
+                        gp = gp_storage;
+                        for (int outputs = 1; outputs < 8; ++outputs) {
+                            call some = c;
+                            some.array[OUT] = outputs & 1 ? c.array[OUT] : NULL;
+                            some.per_row = outputs & 2 ? c.per_row : NULL;
+                            some.gp = outputs & 4 ? c.gp : NULL;
+                            if (!some.array[OUT] && !(f->kind == LOSS && some.per_row) &&
+                                !(has(f, HAS_GP) && some.gp)) {
+                                continue;
+                            }
+                            memset(c.array[OUT], 0x11, 3 * n * f->size);
+                            memset(row_storage, 0, sizeof row_storage);
+                            memset(&gp_storage, 0, sizeof gp_storage);
+                            check_ok(f, &some);
+                            if (some.array[OUT]) {
+                                check_output(f, &some, 3 * n, "some outputs left out");
+                            }
+                            CHECK(!some.per_row || memcmp(values, row_storage, sizeof values) == 0,
+                                  AT ": loss, outputs %d", AT_ARGS(f, n), outputs);
+                            CHECK(!some.gp || memcmp(&gp, &gp_storage, sizeof gp) == 0, AT ": gp, outputs %d",
+                                  AT_ARGS(f, n), outputs);
+                        }
+                    }
     }
 }
 
 static void test_shape_errors(void)
 {
     TEST("stride < cols, lengths[r] > cols, sizes that overflow: MMAX_ERR_SHAPE") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) {
-            const uint32_t lengths[3] = {7, 7, 8}, huge_lengths[3] = {UINT32_MAX, 1, 1};
-            const call good = call_of(f, 3, 7, NORMAL_1, 33);
-            call c = good;
-            c.s.lengths = lengths;
-            check_refused(f, &c, MMAX_ERR_SHAPE, "lengths[2] = cols + 1");
-            c.s.lengths = huge_lengths;
-            check_refused(f, &c, MMAX_ERR_SHAPE, "lengths[0] = UINT32_MAX");
-            for (int r = 0; r < ARRAYS; ++r) {
-                static const size_t bad[] = {1, 6, SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, SIZE_MAX / 8 + 1};
-                for (size_t k = 0; has(f, 1u << r) && k < COUNT(bad); ++k) {
-                    c = good;
-                    *stride_of(f, &c.s, (role)r) = bad[k];
-                    check_refused(f, &c, MMAX_ERR_SHAPE, k < 2 ? "stride < cols" : "a stride that overflows");
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa) {
+                const uint32_t lengths[3] = {7, 7, 8}, huge_lengths[3] = {UINT32_MAX, 1, 1};
+                const call good = call_of(f, 3, 7, NORMAL_1, 33);
+                call c = good;
+                c.s.lengths = lengths;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "lengths[2] = cols + 1");
+                c.s.lengths = huge_lengths;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "lengths[0] = UINT32_MAX");
+                for (int r = 0; r < ARRAYS; ++r) {
+                    static const size_t bad[] = {1, 6, SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, SIZE_MAX / 8 + 1};
+                    for (size_t k = 0; has(f, 1u << r) && k < COUNT(bad); ++k) {
+                        c = good;
+                        *stride_of(f, &c.s, (role)r) = bad[k];
+                        check_refused(f, &c, MMAX_ERR_SHAPE, k < 2 ? "stride < cols" : "a stride that overflows");
+                    }
                 }
+                c = good;
+                c.s.rows = 1;
+                c.s.cols = SIZE_MAX;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "cols = SIZE_MAX");
+                c.s.cols = SIZE_MAX / f->size + 1;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "cols * size overflows");
+                c = good;
+                c.s.cols = 1;
+                c.s.rows = SIZE_MAX;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "rows = SIZE_MAX");
+                c.s.rows = SIZE_MAX / f->size + 1;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "rows * size overflows");
+                c = good;
+                c.s.cols = (size_t)1 << (sizeof(size_t) * 4);
+                c.s.rows = (size_t)1 << (sizeof(size_t) * 4);
+                check_refused(f, &c, MMAX_ERR_SHAPE, "rows * cols overflows to 0");
             }
-            c = good;
-            c.s.rows = 1;
-            c.s.cols = SIZE_MAX;
-            check_refused(f, &c, MMAX_ERR_SHAPE, "cols = SIZE_MAX");
-            c.s.cols = SIZE_MAX / f->size + 1;
-            check_refused(f, &c, MMAX_ERR_SHAPE, "cols * size overflows");
-            c = good;
-            c.s.cols = 1;
-            c.s.rows = SIZE_MAX;
-            check_refused(f, &c, MMAX_ERR_SHAPE, "rows = SIZE_MAX");
-            c.s.rows = SIZE_MAX / f->size + 1;
-            check_refused(f, &c, MMAX_ERR_SHAPE, "rows * size overflows");
-            c = good;
-            c.s.cols = (size_t)1 << (sizeof(size_t) * 4);
-            c.s.rows = (size_t)1 << (sizeof(size_t) * 4);
-            check_refused(f, &c, MMAX_ERR_SHAPE, "rows * cols overflows to 0");
-        }
     }
 }
 
 static void test_size_of_values(void)
 {
     TEST("rows whose values per row overflow the address space: MMAX_ERR_SHAPE, before lengths or targets are read") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) if (f->kind == LOSS || f->kind == METRIC) {
-            call c = call_of(f, 1, 1, NORMAL_1, 36);
-            c.s.rows = SIZE_MAX / sizeof(double) + 2;
-            check_refused(f, &c, MMAX_ERR_SHAPE, "rows * sizeof(double) overflows");
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if (f->kind == LOSS || f->kind == METRIC) {
+                    call c = call_of(f, 1, 1, NORMAL_1, 36);
+                    c.s.rows = SIZE_MAX / sizeof(double) + 2;
+                    check_refused(f, &c, MMAX_ERR_SHAPE, "rows * sizeof(double) overflows");
+                }
     }
 }
 
@@ -1078,90 +1161,93 @@ static void check_bad_params(const function *f, call c)
 static void test_param_errors(void)
 {
     TEST("scale, order, a parameter not finite as a T, epsilon, reference, smoothing, grad_scale: MMAX_ERR_PARAM") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) {
-            const call good = call_of(f, 2, 7, NORMAL_1, 34);
-            call c = good;
-            const double scales[] = {-1, -1e-300, not_finite(0), not_finite(1), not_finite(2), 1e60, 1e-60, 1e-46};
-            for (size_t k = 0; k < COUNT(scales); ++k) {
-                c.s.scale = scales[k];
-                if (k >= 5 && f->size == 8) {
-                    CHECK(f->run(&c) == MMAX_OK, AT ": scale %g", AT_ARGS(f, 7), c.s.scale);
-                } else {
-                    check_refused(f, &c, MMAX_ERR_PARAM, "scale not above 0, not finite or 0 as a T");
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa) {
+                const call good = call_of(f, 2, 7, NORMAL_1, 34);
+                call c = good;
+                const double scales[] = {-1, -1e-300, not_finite(0), not_finite(1), not_finite(2), 1e60, 1e-60, 1e-46};
+                for (size_t k = 0; k < COUNT(scales); ++k) {
+                    c.s.scale = scales[k];
+                    if (k >= 5 && f->size == 8) {
+                        CHECK(f->run(&c) == MMAX_OK, AT ": scale %g", AT_ARGS(f, 7), c.s.scale);
+                    } else {
+                        check_refused(f, &c, MMAX_ERR_PARAM, "scale not above 0, not finite or 0 as a T");
+                    }
                 }
-            }
-            c = good;
-            c.s.scale = f->size == 4 ? 1e-44 : 1e-320;
-            CHECK(f->run(&c) == MMAX_OK, AT ": a subnormal scale is refused", AT_ARGS(f, 7));
-            if (f->order) {
-                check_bad_params(f, good);
-            }
-            c = good;
-            if (has(f, HAS_EPSILON)) {
-                for (size_t k = 0; k < NOT_FINITE; ++k) {
-                    c.epsilon = not_finite(k);
-                    check_refused(f, &c, MMAX_ERR_PARAM, "an epsilon that is not finite");
-                }
-            }
-            if (has(f, HAS_EPSILON) && f->kind != METRIC) {
-                static const double outside[] = {-0.5, -1e-300, 1.0000001, 2, 1e300};
-                for (size_t k = 0; k < COUNT(outside); ++k) {
-                    c.epsilon = outside[k];
-                    check_refused(f, &c, MMAX_ERR_PARAM, "an epsilon outside [0,1]");
-                }
-                c.epsilon = 1;
-                CHECK(f->run(&c) == MMAX_OK, AT ": epsilon 1 is refused", AT_ARGS(f, 7));
-                c.epsilon = 0;
-                if (f->kind == LOSS) {
-                    check_refused(f, &c, MMAX_ERR_PARAM, "epsilon 0 in the loss");
-                }
-            }
-            if (f->kind == METRIC) {
-                c.epsilon = -1e300;
-                CHECK(f->run(&c) == MMAX_OK, AT ": epsilon %g is refused", AT_ARGS(f, 7), c.epsilon);
-            }
-            if (has(f, HAS_REFERENCE)) {
                 c = good;
-                for (size_t k = 0; k < NOT_FINITE; ++k) {
-                    c.reference = not_finite(k);
-                    check_refused(f, &c, MMAX_ERR_PARAM, "a reference that is not finite");
+                c.s.scale = f->size == 4 ? 1e-44 : 1e-320;
+                CHECK(f->run(&c) == MMAX_OK, AT ": a subnormal scale is refused", AT_ARGS(f, 7));
+                if (f->order) {
+                    check_bad_params(f, good);
                 }
-                c.reference = -1e-300;
-                check_refused(f, &c, MMAX_ERR_PARAM, "a negative reference");
-            }
-            if (f->kind == LOSS) {
-                const double smoothings[] = {-0.1, -1e-300, 1, 1.5, not_finite(0), not_finite(1), not_finite(2)};
-                for (size_t k = 0; k < COUNT(smoothings); ++k) {
+                c = good;
+                if (has(f, HAS_EPSILON)) {
+                    for (size_t k = 0; k < NOT_FINITE; ++k) {
+                        c.epsilon = not_finite(k);
+                        check_refused(f, &c, MMAX_ERR_PARAM, "an epsilon that is not finite");
+                    }
+                }
+                if (has(f, HAS_EPSILON) && f->kind != METRIC) {
+                    static const double outside[] = {-0.5, -1e-300, 1.0000001, 2, 1e300};
+                    for (size_t k = 0; k < COUNT(outside); ++k) {
+                        c.epsilon = outside[k];
+                        check_refused(f, &c, MMAX_ERR_PARAM, "an epsilon outside [0,1]");
+                    }
+                    c.epsilon = 1;
+                    CHECK(f->run(&c) == MMAX_OK, AT ": epsilon 1 is refused", AT_ARGS(f, 7));
+                    c.epsilon = 0;
+                    if (f->kind == LOSS) {
+                        check_refused(f, &c, MMAX_ERR_PARAM, "epsilon 0 in the loss");
+                    }
+                }
+                if (f->kind == METRIC) {
+                    c.epsilon = -1e300;
+                    CHECK(f->run(&c) == MMAX_OK, AT ": epsilon %g is refused", AT_ARGS(f, 7), c.epsilon);
+                }
+                if (has(f, HAS_REFERENCE)) {
                     c = good;
-                    c.t.label_smoothing = smoothings[k];
-                    check_refused(f, &c, MMAX_ERR_PARAM, "label_smoothing outside [0,1)");
+                    for (size_t k = 0; k < NOT_FINITE; ++k) {
+                        c.reference = not_finite(k);
+                        check_refused(f, &c, MMAX_ERR_PARAM, "a reference that is not finite");
+                    }
+                    c.reference = -1e-300;
+                    check_refused(f, &c, MMAX_ERR_PARAM, "a negative reference");
                 }
-                for (size_t k = 0; k < NOT_FINITE; ++k) {
-                    c = good;
-                    c.t.grad_scale = not_finite(k);
-                    check_refused(f, &c, MMAX_ERR_PARAM, "a grad_scale that is not finite");
+                if (f->kind == LOSS) {
+                    const double smoothings[] = {-0.1, -1e-300, 1, 1.5, not_finite(0), not_finite(1), not_finite(2)};
+                    for (size_t k = 0; k < COUNT(smoothings); ++k) {
+                        c = good;
+                        c.t.label_smoothing = smoothings[k];
+                        check_refused(f, &c, MMAX_ERR_PARAM, "label_smoothing outside [0,1)");
+                    }
+                    for (size_t k = 0; k < NOT_FINITE; ++k) {
+                        c = good;
+                        c.t.grad_scale = not_finite(k);
+                        check_refused(f, &c, MMAX_ERR_PARAM, "a grad_scale that is not finite");
+                    }
                 }
             }
-        }
     }
     TEST("index[r] >= the active length is MMAX_ERR_PARAM") {
-        FOR_EACH_FUNCTION(f) FOR_EACH_ISA(isa) if (f->kind == LOSS) {
-            static const uint32_t lengths[2] = {7, 3}, none[2] = {7, 0};
-            call c = call_of(f, 2, 7, NORMAL_1, 35);
-            index_storage[0] = 0;
-            index_storage[1] = 7;
-            check_refused(f, &c, MMAX_ERR_PARAM, "index = cols");
-            index_storage[1] = INT32_MAX;
-            check_refused(f, &c, MMAX_ERR_PARAM, "index = INT32_MAX");
-            c.s.lengths = lengths;
-            index_storage[1] = 3;
-            check_refused(f, &c, MMAX_ERR_PARAM, "index = lengths[r]");
-            c.s.lengths = none;
-            index_storage[1] = 0;
-            check_refused(f, &c, MMAX_ERR_PARAM, "index 0 in a row of length 0");
-            index_storage[1] = INT32_MIN;
-            CHECK(f->run(&c) == MMAX_OK, AT ": INT32_MIN is refused", AT_ARGS(f, 7));
-        }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if (f->kind == LOSS) {
+                    static const uint32_t lengths[2] = {7, 3}, none[2] = {7, 0};
+                    call c = call_of(f, 2, 7, NORMAL_1, 35);
+                    index_storage[0] = 0;
+                    index_storage[1] = 7;
+                    check_refused(f, &c, MMAX_ERR_PARAM, "index = cols");
+                    index_storage[1] = INT32_MAX;
+                    check_refused(f, &c, MMAX_ERR_PARAM, "index = INT32_MAX");
+                    c.s.lengths = lengths;
+                    index_storage[1] = 3;
+                    check_refused(f, &c, MMAX_ERR_PARAM, "index = lengths[r]");
+                    c.s.lengths = none;
+                    index_storage[1] = 0;
+                    check_refused(f, &c, MMAX_ERR_PARAM, "index 0 in a row of length 0");
+                    index_storage[1] = INT32_MIN;
+                    CHECK(f->run(&c) == MMAX_OK, AT ": INT32_MIN is refused", AT_ARGS(f, 7));
+                }
     }
 }
 

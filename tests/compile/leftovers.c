@@ -2,31 +2,22 @@
 #include "multimax.h"
 
 #if CASE == 1
-static int unused_function(void)
-{
-    return 1;
-}
+static int unused_function(void) { return 1; }
 #elif CASE == 2
 int sign_conversion(int i);
-int sign_conversion(int i)
-{
-    return (int)sizeof(char[2]) < i ? 1 : (unsigned)i < i;
-}
+int sign_conversion(int i) { return (int)sizeof(char[2]) < i ? 1 : (unsigned)i < i; }
 #elif CASE == 3
 float narrowing(double d);
-float narrowing(double d)
-{
-    return d;
-}
+float narrowing(double d) { return d; }
 #elif CASE == 4
 int undefined_macro(void);
 int undefined_macro(void)
 {
-#if NO_SUCH_MACRO
+#    if NO_SUCH_MACRO
     return 1;
-#else
+#    else
     return 0;
-#endif
+#    endif
 }
 #elif CASE == 5
 int shadow(int i);

@@ -3,7 +3,4 @@
 #include "our_attention.h"
 #include "use.h"
 
-int main(void)
-{
-    return use_multimax();
-}
+int main(void) { return use_multimax(); }

@@ -12,17 +12,8 @@ void second_softmax(float *y, const float *x, size_t n);
 }
 #endif
 
-int second_use(void)
-{
-    return use_multimax();
-}
+int second_use(void) { return use_multimax(); }
 
-int second_isa(void)
-{
-    return (int)mmax_isa_active();
-}
+int second_isa(void) { return (int)mmax_isa_active(); }
 
-void second_softmax(float *y, const float *x, size_t n)
-{
-    (void)mmax_softmax_f32(y, x, mmax_row(n));
-}
+void second_softmax(float *y, const float *x, size_t n) { (void)mmax_softmax_f32(y, x, mmax_row(n)); }

@@ -2,7 +2,4 @@
 #include "vendor/multimax.h"
 #include "use.h"
 
-int main(void)
-{
-    return use_multimax();
-}
+int main(void) { return use_multimax(); }
