@@ -716,10 +716,10 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
  * command line says. Besides, no product feeds an addition except through an explicit fma, so that contraction
  * (-ffp-contract=fast) has nothing to change.
  */
-#    if defined(__clang__)
+#    if defined(__clang__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__))
 #        pragma float_control(precise, on, push)
 #        pragma clang fp contract(off)
-#    elif MMAX_GNUC
+#    elif MMAX_GNUC && !defined(__clang__)
 #        pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
 #        pragma GCC push_options
 #        pragma GCC optimize("no-fast-math", "fp-contract=off")
@@ -4772,9 +4772,9 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    if defined(__cplusplus)
 } /* extern "C" */
 #    endif
-#    if defined(__clang__)
+#    if defined(__clang__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__))
 #        pragma float_control(pop)
-#    elif MMAX_GNUC
+#    elif MMAX_GNUC && !defined(__clang__)
 #        pragma GCC diagnostic pop
 #        pragma GCC pop_options
 #        pragma pop_macro("__FAST_MATH__")
