@@ -25,7 +25,12 @@
 #include "multimax.h"
 
 typedef long double wide;
+/* musl, the C library of emscripten, computes expl and its kin in double. */
+#if defined(__EMSCRIPTEN__)
+#define ORACLE_SLACK 16.0
+#else
 #define ORACLE_SLACK (LDBL_MANT_DIG >= 64 ? 1.0 : 16.0)
+#endif
 
 typedef struct score {
     wide hi, lo; /* hi + lo; -inf and 0 for a masked entry */
