@@ -1922,15 +1922,15 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
  * MMAX_LANES come first, unrolled over the registers k of a block, with a `left` that the compiler knows; then
  * register by register what is left over.
  */
-#    define MMAX_SWEEP(n, step)                                                                          \
-        do {                                                                                             \
-            size_t at_ = 0;                                                                              \
-            for (; at_ + MMAX_LANES <= (n); at_ += MMAX_LANES) {                                         \
-                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) } \
-            }                                                                                            \
-            for (; at_ < (n); at_ += MMAX_WIDTH) {                                                       \
-                step(at_, (ptrdiff_t)((n)-at_), 0, tail)                                                 \
-            }                                                                                            \
+#    define MMAX_SWEEP(n, step)                                                                            \
+        do {                                                                                               \
+            size_t at_ = 0;                                                                                \
+            for (; at_ + MMAX_LANES <= (n); at_ += MMAX_LANES) {                                           \
+                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) } \
+            }                                                                                              \
+            for (; at_ < (n); at_ += MMAX_WIDTH) {                                                         \
+                step(at_, (ptrdiff_t)((n)-at_), 0, rest_)                                                  \
+            }                                                                                              \
         } while (0)
 
 #    define MMAX_MOST_SUMS 8
@@ -1957,27 +1957,27 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
         }
 
 /* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
-#    define MMAX_SWEEP_LANES(n, sums, sum_count, width, chunk, main_step, tail_step)                              \
-        do {                                                                                                      \
-            const size_t whole_ = (n) - (n) % (width);                                                            \
-            for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += (chunk)) {                                         \
-                const size_t end_ = whole_ - chunk_ < (chunk) ? whole_ : chunk_ + (chunk);                        \
-                mmax_vec lanes_main[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
-                MMAX_LANES_CLEAR(lanes_main, sum_count)                                                           \
-                for (size_t at_ = chunk_; at_ < end_; at_ += (width)) {                                           \
-                    MMAX_EACH(k_) { main_step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, main) } \
-                }                                                                                                 \
-                MMAX_LANES_FLUSH(sums, lanes_main, sum_count)                                                     \
-            }                                                                                                     \
-            if (whole_ < (n)) {                                                                                   \
-                mmax_vec lanes_tail[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
-                MMAX_LANES_CLEAR(lanes_tail, sum_count)                                                           \
-                for (size_t at_ = whole_; at_ < (n); at_ += MMAX_WIDTH) {                                         \
-                    const int k_ = (int)(at_ / MMAX_WIDTH % MMAX_REGS);                                           \
-                    tail_step(at_, (ptrdiff_t)((n)-at_), k_, tail)                                                \
-                }                                                                                                 \
-                MMAX_LANES_FLUSH(sums, lanes_tail, sum_count)                                                     \
-            }                                                                                                     \
+#    define MMAX_SWEEP_LANES(n, sums, sum_count, width, chunk, main_step, tail_step)                                \
+        do {                                                                                                        \
+            const size_t whole_ = (n) - (n) % (width);                                                              \
+            for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += (chunk)) {                                           \
+                const size_t end_ = whole_ - chunk_ < (chunk) ? whole_ : chunk_ + (chunk);                          \
+                mmax_vec lanes_block_[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
+                MMAX_LANES_CLEAR(lanes_block_, sum_count)                                                           \
+                for (size_t at_ = chunk_; at_ < end_; at_ += (width)) {                                             \
+                    MMAX_EACH(k_) { main_step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) } \
+                }                                                                                                   \
+                MMAX_LANES_FLUSH(sums, lanes_block_, sum_count)                                                     \
+            }                                                                                                       \
+            if (whole_ < (n)) {                                                                                     \
+                mmax_vec lanes_rest_[MMAX_MOST_SUMS][MMAX_REGS];                                                    \
+                MMAX_LANES_CLEAR(lanes_rest_, sum_count)                                                            \
+                for (size_t at_ = whole_; at_ < (n); at_ += MMAX_WIDTH) {                                           \
+                    const int k_ = (int)(at_ / MMAX_WIDTH % MMAX_REGS);                                             \
+                    tail_step(at_, (ptrdiff_t)((n)-at_), k_, rest_)                                                 \
+                }                                                                                                   \
+                MMAX_LANES_FLUSH(sums, lanes_rest_, sum_count)                                                      \
+            }                                                                                                       \
         } while (0)
 #    define MMAX_SWEEP_SUM(n, sums, sum_count, step) \
         MMAX_SWEEP_LANES(n, sums, sum_count, MMAX_LANES, MMAX_CHUNK, step, step)
@@ -2231,16 +2231,16 @@ typedef struct MMAX_(extremes) {
 
 /* The registers' results in one number each. */
 MMAX_INLINE MMAX_(extremes)
-    MMAX_(extremes_of)(const mmax_vec *min, const mmax_vec *max, mmax_vec min_tail, mmax_vec max_tail)
+    MMAX_(extremes_of)(const mmax_vec *min, const mmax_vec *max, mmax_vec min_rest_, mmax_vec max_rest_)
 {
     MMAX_(extremes) e;
     MMAX_EACH(k)
     {
-        max_tail = mmax_v_max(max[k], max_tail);
-        min_tail = mmax_v_min(min[k], min_tail);
+        max_rest_ = mmax_v_max(max[k], max_rest_);
+        min_rest_ = mmax_v_min(min[k], min_rest_);
     }
-    e.max = mmax_v_hmax(max_tail);
-    e.min = mmax_v_hmin(min_tail);
+    e.max = mmax_v_hmax(max_rest_);
+    e.min = mmax_v_hmin(min_rest_);
     e.sum = 0;
     return e;
 }
@@ -2248,19 +2248,19 @@ MMAX_INLINE MMAX_(extremes)
 MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, int with_sum)
 {
     const mmax_vec first = mmax_v_set(x[0]);
-    mmax_vec min_main[MMAX_REGS], max_main[MMAX_REGS], min_tail[1], max_tail[1];
+    mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], min_rest_[1], max_rest_[1];
     MMAX_(sum) sum[1];
     MMAX_(extremes) e;
-    MMAX_EACH(k) { min_main[k] = max_main[k] = first; }
-    min_tail[0] = max_tail[0] = first;
+    MMAX_EACH(k) { min_block_[k] = max_block_[k] = first; }
+    min_rest_[0] = max_rest_[0] = first;
 #    define MMAX_STEP(at, left, k, part)                              \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
         max_##part[k] = mmax_v_max(logit, max_##part[k]);             \
         min_##part[k] = mmax_v_min(logit, min_##part[k]);
 #    define MMAX_STEP_SUM(at, left, k, part)                          \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
-        max_main[0] = mmax_v_max(logit, max_main[0]);                 \
-        min_main[0] = mmax_v_min(logit, min_main[0]);                 \
+        max_block_[0] = mmax_v_max(logit, max_block_[0]);             \
+        min_block_[0] = mmax_v_min(logit, min_block_[0]);             \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(logit, left));
     if (with_sum) {
         MMAX_(sums_clear)(sum, 1);
@@ -2270,7 +2270,7 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
     }
 #    undef MMAX_STEP
 #    undef MMAX_STEP_SUM
-    e = MMAX_(extremes_of)(min_main, max_main, min_tail[0], max_tail[0]);
+    e = MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
     e.sum = with_sum ? MMAX_(sum_total)(sum) : 0;
     return e;
 }
@@ -2282,17 +2282,17 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
 {
     const mmax_vec fill = mmax_v_set(x[0]), largest = mmax_v_set(MMAX_REAL_MAX), scale = mmax_v_set(c->input_scale);
     const mmax_vec first = MMAX_(score)(fill, c, function, careful), first_s = mmax_v_mul(fill, scale);
-    mmax_vec min_main[MMAX_REGS], max_main[MMAX_REGS], s_min_main[MMAX_REGS], s_max_main[MMAX_REGS];
-    mmax_vec min_tail[1], max_tail[1], s_min_tail[1], s_max_tail[1];
+    mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], s_min_block_[MMAX_REGS], s_max_block_[MMAX_REGS];
+    mmax_vec min_rest_[1], max_rest_[1], s_min_rest_[1], s_max_rest_[1];
     mmax_mask beyond = mmax_m_none();
     MMAX_(extremes) s_extremes;
     MMAX_EACH(k)
     {
-        min_main[k] = max_main[k] = first;
-        s_min_main[k] = s_max_main[k] = first_s;
+        min_block_[k] = max_block_[k] = first;
+        s_min_block_[k] = s_max_block_[k] = first_s;
     }
-    min_tail[0] = max_tail[0] = first;
-    s_min_tail[0] = s_max_tail[0] = first_s;
+    min_rest_[0] = max_rest_[0] = first;
+    s_min_rest_[0] = s_max_rest_[0] = first_s;
 #    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill), s = mmax_v_mul(logit, scale); \
         const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
@@ -2309,11 +2309,11 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
         }
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
-    *e = MMAX_(extremes_of)(min_main, max_main, min_tail[0], max_tail[0]);
+    *e = MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
     if (careful) {
         return mmax_m_bits(beyond) == 0;
     }
-    s_extremes = MMAX_(extremes_of)(s_min_main, s_max_main, s_min_tail[0], s_max_tail[0]);
+    s_extremes = MMAX_(extremes_of)(s_min_block_, s_max_block_, s_min_rest_[0], s_max_rest_[0]);
     return s_extremes.max <= c->safe && s_extremes.min >= -c->safe;
 }
 
@@ -3605,12 +3605,12 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec lowest = mmax_v_set((mmax_real)-1);
-    mmax_vec max_main[MMAX_REGS], max_tail[1];
+    mmax_vec max_block_[MMAX_REGS], max_rest_[1];
     mmax_mask bad = mmax_m_none();
     mmax_real m;
     double top;
-    MMAX_EACH(k) { max_main[k] = lowest; }
-    max_tail[0] = lowest;
+    MMAX_EACH(k) { max_block_[k] = lowest; }
+    max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                             \
         const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest); \
@@ -3621,8 +3621,8 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     if (mmax_m_bits(bad) != 0) {
         return MMAX_IS_NAN;
     }
-    MMAX_EACH(k) { max_tail[0] = mmax_v_max(max_main[k], max_tail[0]); }
-    m = mmax_v_hmax(max_tail[0]);
+    MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+    m = mmax_v_hmax(max_rest_[0]);
     if (m < 0) {
         return MMAX_IS_EMPTY;
     }
