@@ -818,6 +818,15 @@ MMAX_INLINE double mmax_largest(double a, double b)
     return a > b ? a : b;
 }
 
+MMAX_INLINE unsigned mmax_count_bits(unsigned mask)
+{
+    unsigned count = 0;
+    for (; mask != 0; mask &= mask - 1) {
+        ++count;
+    }
+    return count;
+}
+
 /* The position of the lowest bit of a mask that is not 0. */
 MMAX_INLINE int mmax_lowest_bit(unsigned mask)
 {
@@ -1945,7 +1954,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
 #    define MMAX_LANES_FLUSH(sums, lanes, sum_count)                 \
         if ((sum_count) == 1) {                                      \
             MMAX_(sum_add)(sums, lanes[0]);                          \
-        } else {                                                     \
+        } else if ((sum_count) > 0) {                                \
             mmax_vec copy_[MMAX_MOST_SUMS][MMAX_REGS];               \
             MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)  \
             {                                                        \
@@ -2359,10 +2368,9 @@ typedef struct MMAX_(exp_sums) {
 } MMAX_(exp_sums);
 
 /* One register of exponentials, 0 at masked entries. */
-MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, mmax_vec score, const MMAX_(origin) * o, const MMAX_(call) * c,
-                                     int function, int kind)
+MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind)
 {
-    mmax_vec e = MMAX_(exp)(MMAX_(centre)(score, o, c, kind), mmax_v_set(o->rounder), c);
+    mmax_vec e = MMAX_(exp)(MMAX_(centre)(x, o, c, kind), mmax_v_set(o->rounder), c);
     if (kind == MMAX_ROW_GENERAL) {
         e = mmax_v_keep(mmax_v_nle(x, mmax_v_set(-MMAX_INFINITY)), e);
     }
@@ -2374,67 +2382,63 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, mmax_vec score, const MMAX_(ori
 
 /* Second pass: exponentials relative to the origin, into y where `store` says so; with `rest` the entries at the
  * maximum are counted and left out of the sum, so that log(sum) does not lose what is small beside them. */
-MMAX_INLINE MMAX_(exp_sums)
-    MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c,
-                   int function, int careful, int kind, int store, int rest)
+MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                           const MMAX_(call) * c, int function, int kind, int store, int rest)
 {
-    const mmax_vec max = mmax_v_set(o->max), one = mmax_v_set((mmax_real)1);
-    MMAX_(sum) sums[2];
+    const mmax_vec max = mmax_v_set(o->max), fill = rest ? mmax_v_set(-MMAX_INFINITY) : mmax_v_zero();
+    size_t ties = 0;
+    MMAX_(sum) sum[1];
     MMAX_(exp_sums) result;
-    MMAX_(sums_clear)(sums, 2);
-#    define MMAX_TERM(e, at, left, k, part)                                                            \
-        mmax_vec e;                                                                                    \
-        {                                                                                              \
-            const mmax_vec logit = MMAX_(load_upto)(x + (at), left, mmax_v_zero());                    \
-            const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
-            e = MMAX_(exp_part)(logit, score, o, c, function, kind);                                   \
-            if (store) {                                                                               \
-                MMAX_(store_upto)(y + (at), left, e);                                                  \
-            }                                                                                          \
-            if (rest) {                                                                                \
-                const mmax_vec tie = MMAX_(first_upto)(mmax_v_keep(mmax_v_le(max, score), one), left); \
-                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], tie);                              \
-                e = mmax_v_keep(mmax_v_nle(max, score), e);                                            \
-            }                                                                                          \
-            e = MMAX_(first_upto)(e, left);                                                            \
+    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_TERM(e, tie, at, left)                                    \
+        mmax_vec e;                                                        \
+        mmax_mask tie = mmax_m_none();                                     \
+        {                                                                  \
+            const mmax_vec score = MMAX_(load_upto)(x + (at), left, fill); \
+            e = MMAX_(exp_part)(score, o, c, function, kind);              \
+            if (store) {                                                   \
+                MMAX_(store_upto)(y + (at), left, e);                      \
+            }                                                              \
+            if (rest) {                                                    \
+                tie = mmax_v_le(max, score);                               \
+                e = mmax_v_keep(mmax_v_nle(max, score), e);                \
+            }                                                              \
+            e = MMAX_(first_upto)(e, left);                                \
         }
     /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
-#    define MMAX_STEP_PAIR(at, left, k, part)          \
-        MMAX_TERM(e0_, at, left, k, part)              \
-        MMAX_TERM(e1_, at + MMAX_LANES, left, k, part) \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));
-#    define MMAX_STEP(at, left, k, part)  \
-        MMAX_TERM(e0_, at, left, k, part) \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_);
-    if (rest) {
-        MMAX_SWEEP_LANES(n, sums, 2, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
-    } else {
-        MMAX_SWEEP_LANES(n, sums, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
-    }
+#    define MMAX_STEP_PAIR(at, left, k, part)                                                  \
+        MMAX_TERM(e0_, tie0_, at, left)                                                        \
+        MMAX_TERM(e1_, tie1_, at + MMAX_LANES, left)                                           \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));             \
+        if (rest && MMAX_UNLIKELY(mmax_m_bits(mmax_m_or(tie0_, tie1_)) != 0)) {                \
+            ties += mmax_count_bits(mmax_m_bits(tie0_)) + mmax_count_bits(mmax_m_bits(tie1_)); \
+        }
+#    define MMAX_STEP(at, left, k, part)                          \
+        MMAX_TERM(e0_, tie0_, at, left)                           \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_); \
+        ties += rest ? mmax_count_bits(mmax_m_bits(tie0_)) : 0;
+    MMAX_SWEEP_LANES(n, sum, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
 #    undef MMAX_STEP
 #    undef MMAX_STEP_PAIR
 #    undef MMAX_TERM
-    result.rest = MMAX_(sum_total)(&sums[0]);
-    result.ties = rest ? MMAX_(sum_total)(&sums[1]) : 0;
+    result.rest = MMAX_(sum_total)(sum);
+    result.ties = (double)ties;
     return result;
 }
 
 /* The right instance for this row. Where speed is not the aim, plain C and the instruction sets without fma, all rows
  * are GENERAL ones: the bits are the same. */
+#    define MMAX_FAST_ROWS (MMAX_FMA && MMAX_WIDTH > 1)
 MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                               const MMAX_(call) * c, int function, int careful, int store, int rest)
+                                               const MMAX_(call) * c, int function, int store, int rest)
 {
-#    if MMAX_FMA && MMAX_WIDTH > 1
-    if (o->kind == MMAX_ROW_PLAIN && !careful) {
-        return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_PLAIN, store, rest);
+    if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_PLAIN) {
+        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_PLAIN, store, rest);
     }
-    if (o->kind == MMAX_ROW_CLAMP && !careful && !rest) {
-        return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_CLAMP, store, rest);
+    if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_CLAMP) {
+        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_CLAMP, store, rest);
     }
-#    else
-    (void)careful;
-#    endif
-    return MMAX_(exp_row)(y, x, n, o, c, function, 1, MMAX_ROW_GENERAL, store, rest);
+    return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL, store, rest);
 }
 
 #    if MMAX_PASS_DOUBLE
@@ -2519,6 +2523,27 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n
     return MMAX_IS_NORMAL;
 }
 
+MMAX_INLINE void MMAX_(store_sigma_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function,
+                                       int careful)
+{
+#    define MMAX_STEP(at, left, k, part)                                      \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
+        MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, careful));
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+MMAX_STATIC void MMAX_(store_sigma)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function,
+                                    int careful)
+{
+    if (function == MMAX_MULTIMAX1) {
+        MMAX_(store_sigma_of)(y, x, n, c, MMAX_MULTIMAX1, 1);
+    } else if (careful) {
+        MMAX_(store_sigma_of)(y, x, n, c, MMAX_MULTIMAX2, 1);
+    } else {
+        MMAX_(store_sigma_of)(y, x, n, c, MMAX_MULTIMAX2, 0);
+    }
+}
+
 /* The same for MultiMax, with sigma of the row written to y, unless y is NULL. y may be x: then it is written only
  * after the decision. */
 MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
@@ -2541,11 +2566,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         }
     }
     if (y && (*careful || !store)) {
-#    define MMAX_STEP(at, left, k, part)                                      \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
-        MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, 1));
-        MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
+        MMAX_(store_sigma)(y, x, n, c, function, *careful);
     }
     *o = MMAX_(origin_of)(e.min, e.max, n, c);
     return MMAX_IS_NORMAL;
@@ -2573,24 +2594,25 @@ MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_rea
 MMAX_STATIC double MMAX_(exp_softmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                       const MMAX_(call) * c)
 {
-    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 0, 1, 0).rest;
+    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 1, 0).rest;
 }
 MMAX_STATIC double MMAX_(exp_evsoftmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                         const MMAX_(call) * c)
 {
-    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 0, 1, 0).rest;
+    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 1, 0).rest;
 }
-#    define MMAX_EXP_REST(name, function)                                                                             \
-        MMAX_STATIC MMAX_(exp_sums) MMAX_(exp_rest_##name)(                                                           \
-            mmax_real * y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c, int careful) \
-        {                                                                                                             \
-            return MMAX_(exp_any_row)(y, x, n, o, c, function, careful, y != NULL, 1);                                \
-        }
-MMAX_EXP_REST(softmax, MMAX_SOFTMAX)
-MMAX_EXP_REST(multimax1, MMAX_MULTIMAX1)
-MMAX_EXP_REST(multimax2, MMAX_MULTIMAX2)
-MMAX_EXP_REST(evsoftmax, MMAX_EVSOFTMAX)
-#    undef MMAX_EXP_REST
+MMAX_STATIC MMAX_(exp_sums)
+    MMAX_(exp_rest_softmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c)
+{
+    return y ? MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 1, 1)
+             : MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 0, 1);
+}
+MMAX_STATIC MMAX_(exp_sums) MMAX_(exp_rest_evsoftmax)(mmax_real *y, const mmax_real *x, size_t n,
+                                                      const MMAX_(origin) * o, const MMAX_(call) * c)
+{
+    return y ? MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 1, 1)
+             : MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 0, 1);
+}
 
 /* The first pass of `function`, which the compiler knows; MultiMax leaves sigma in y. */
 MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
@@ -2691,10 +2713,10 @@ MMAX_INLINE double MMAX_(log1p)(double v)
     return mmax_s_dfma(k, 0.69314718055989033, mmax_s_dfma(k, 5.4979230187083712e-14, series));
 }
 
-/* log of the sum of all exponentials of the row, relative to the largest score. */
-MMAX_INLINE double MMAX_(log_sum)(const MMAX_(exp_sums) * sums, const MMAX_(origin) * o, const MMAX_(call) * c)
+/* log of the sum of all exponentials of the row, relative to e_max, that of the largest score. */
+MMAX_INLINE double MMAX_(log_sum)(MMAX_(exp_sums) sums, double e_max)
 {
-    return MMAX_(log1p)((sums->ties - 1) + sums->rest / (double)MMAX_(exp_of)(o->max, o, c));
+    return MMAX_(log1p)((sums.ties - 1) + sums.rest / e_max);
 }
 
 /* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. */
@@ -2735,12 +2757,12 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
     if (function != MMAX_SOFTMAX) {
         x = y; /* sigma */
     }
-    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c, 0);
+    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c);
     if (!mmax_f64_is_finite(sums.rest)) {
         MMAX_(fill_special)(y, x, n, 1, -MMAX_INFINITY);
         return;
     }
-    MMAX_(log_row)(y, x, n, c, function, &o, MMAX_(log_sum)(&sums, &o, c));
+    MMAX_(log_row)(y, x, n, c, function, &o, MMAX_(log_sum)(sums, MMAX_(exp_of)(o.max, &o, c)));
 }
 
 MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
@@ -2783,27 +2805,37 @@ MMAX_INLINE void MMAX_(slopes_clear)(MMAX_(slopes) * t, const mmax_multimax_para
     MMAX_(sums_clear)(t->sums, 4 * p->order);
 }
 
+/* max(b - s, 0) and max(s - d, 0); `careful` keeps them finite for scores above the safe bound */
+MMAX_INLINE mmax_vec MMAX_(below_kink)(mmax_vec b, mmax_vec s, int careful)
+{
+    const mmax_vec u = mmax_v_sub(b, mmax_v_min(s, b));
+    return careful ? mmax_v_min(u, mmax_v_set(MMAX_REAL_MAX)) : u;
+}
+MMAX_INLINE mmax_vec MMAX_(above_kink)(mmax_vec d, mmax_vec s, int careful)
+{
+    const mmax_vec v = mmax_v_sub(mmax_v_max(s, d), d);
+    return careful ? mmax_v_min(v, mmax_v_set(MMAX_REAL_MAX)) : v;
+}
+
 /* Adds to lanes[0..3] (order 2: 0..7) what an entry with score s and gradient g with respect to sigma contributes;
  * returns its gx. */
 MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lanes)[MMAX_REGS], int k, mmax_vec g,
-                                        mmax_vec s, const MMAX_(call) * c, int order, int params)
+                                        mmax_vec s, const MMAX_(call) * c, int order, int params, int careful)
 {
-    const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]);
+    const mmax_vec b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]), one = mmax_v_set((mmax_real)1);
     const mmax_mask below = mmax_v_lt(s, b1), above = mmax_v_lt(d1, s);
-    mmax_vec slope = mmax_v_sub(mmax_v_set((mmax_real)1), mmax_v_keep(below, mmax_v_set(c->below[0])));
+    mmax_vec slope = mmax_v_select(below, mmax_v_sub(one, mmax_v_set(c->below[0])), one);
     slope = mmax_v_add(slope, mmax_v_keep(above, mmax_v_set(c->above[0])));
     if (params) {
-        const mmax_vec u = mmax_v_min(mmax_v_sub(b1, mmax_v_min(s, b1)), largest);
-        const mmax_vec v = mmax_v_min(mmax_v_sub(mmax_v_max(s, d1), d1), largest);
+        const mmax_vec u = MMAX_(below_kink)(b1, s, careful), v = MMAX_(above_kink)(d1, s, careful);
         lanes[0][k] = mmax_v_fma(g, u, lanes[0][k]);
         lanes[1][k] = mmax_v_fma(g, v, lanes[1][k]);
         lanes[2][k] = mmax_v_add(lanes[2][k], mmax_v_keep(below, g));
         lanes[3][k] = mmax_v_add(lanes[3][k], mmax_v_keep(above, g));
     }
     if (order == 2) {
-        const mmax_vec b2 = mmax_v_set(t->b[1]), d2 = mmax_v_set(t->d[1]);
-        const mmax_vec u = mmax_v_min(mmax_v_sub(b2, mmax_v_min(s, b2)), largest);
-        const mmax_vec v = mmax_v_min(mmax_v_sub(mmax_v_max(s, d2), d2), largest);
+        const mmax_vec u = MMAX_(below_kink)(mmax_v_set(t->b[1]), s, careful);
+        const mmax_vec v = MMAX_(above_kink)(mmax_v_set(t->d[1]), s, careful);
         slope = mmax_v_fma(mmax_v_set(-2 * c->below[1]), u, slope);
         slope = mmax_v_fma(mmax_v_set(2 * c->above[1]), v, slope);
         if (params) {
@@ -2882,44 +2914,115 @@ MMAX_INLINE MMAX_(spread)
 }
 
 /* gx = (y - q) times `factor` for one row of exponentials held in gx; the target entry is mended by the caller. */
-MMAX_INLINE void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, double q, double factor, int general)
+MMAX_INLINE void MMAX_(loss_gradient_of)(mmax_real *gx, size_t n, double sum, double q, double factor, int kind)
 {
     const mmax_vec inverse = mmax_v_set((mmax_real)(factor / sum)), minus_q = mmax_v_set((mmax_real)(-q * factor));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-#    define MMAX_STEP(at, left, k, part)                                   \
-        mmax_real *const gx_ = gx + at;                                    \
-        const mmax_vec e_ = MMAX_(load_upto)(gx_, left, mmax_v_zero());    \
-        mmax_vec g_ = mmax_v_keep(mmax_v_le(smallest, e_), e_);            \
-        g_ = mmax_v_fma(g_, inverse, minus_q);                             \
-        g_ = general ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_; \
-        MMAX_(store_upto)(gx_, left, g_);
+#    define MMAX_STEP(at, left, k, part)                                                      \
+        const mmax_vec e_ = MMAX_(load_upto)(gx + at, left, mmax_v_zero());                   \
+        mmax_vec g_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_; \
+        g_ = mmax_v_fma(g_, inverse, minus_q);                                                \
+        g_ = kind == MMAX_ROW_GENERAL ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_;   \
+        MMAX_(store_upto)(gx + at, left, g_);
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
 }
-
-/* The same for MultiMax: the exponentials are computed again from x, sigma's slope and the parameter sums beside. */
-MMAX_INLINE void MMAX_(loss_gradient_sigma)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *x, size_t n, double sum,
-                                            double q, const MMAX_(origin) * o, const MMAX_(call) * c, int function,
-                                            int params)
+MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, double q, double factor, int kind)
 {
-    const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
+    if (kind == MMAX_ROW_PLAIN) {
+        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, MMAX_ROW_PLAIN);
+    } else {
+        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, MMAX_ROW_GENERAL);
+    }
+}
+
+/* The same for MultiMax from the exponentials e, with sigma's slope and the parameter sums. */
+MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *e, const mmax_real *x,
+                                          size_t n, double sum, double q, const MMAX_(call) * c, int order, int params,
+                                          int general)
+{
     const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
-#    define MMAX_STEP(at, left, k, part)                                                             \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                  \
-        const mmax_vec score_ = MMAX_(score)(x_, c, function, 1);                                    \
-        const mmax_vec e_ = MMAX_(exp_part)(x_, score_, o, c, function, MMAX_ROW_GENERAL);           \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                            \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                    \
-        mmax_vec g_ = mmax_v_fma(mmax_v_keep(mmax_v_le(smallest, e_), e_), inverse, minus_q);        \
-        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_sub(mmax_v_zero(), largest), s_));               \
-        g_ = MMAX_(slopes_step)(t, lanes_##part, k, mmax_v_keep(active_, g_), s_, c, order, params); \
-        if (gx) {                                                                                    \
-            MMAX_(store_upto)(gx + at, left, g_);                                                    \
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), lowest = mmax_v_set(-MMAX_REAL_MAX);
+#    define MMAX_STEP(at, left, k, part)                                                      \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                    \
+        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                    \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                             \
+        mmax_vec g_ = mmax_v_fma(mmax_v_keep(mmax_v_le(smallest, e_), e_), inverse, minus_q); \
+        g_ = MMAX_(first_upto)(g_, left);                                                     \
+        if (general) {                                                                        \
+            const mmax_mask active_ = mmax_v_nle(x_, masked);                                 \
+            g_ = mmax_v_keep(active_, g_);                                                    \
+            s_ = mmax_v_keep(active_, mmax_v_max(lowest, s_));                                \
+        }                                                                                     \
+        g_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params, general);       \
+        if (gx) {                                                                             \
+            MMAX_(store_upto)(gx + at, left, g_);                                             \
         }
-    MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
+    MMAX_SWEEP_SUM(n, t->sums, params ? 4 * order : 0, MMAX_STEP);
 #    undef MMAX_STEP
+}
+#    define MMAX_SIGMA_GRADIENT(name, order, params)                                                            \
+        MMAX_STATIC void MMAX_(name)(mmax_real * gx, MMAX_(slopes) * t, const mmax_real *e, const mmax_real *x, \
+                                     size_t n, double sum, double q, const MMAX_(call) * c, int general)        \
+        {                                                                                                       \
+            if (MMAX_FAST_ROWS && !general) {                                                                   \
+                MMAX_(sigma_gradient_of)(gx, t, e, x, n, sum, q, c, order, params, 0);                          \
+            } else {                                                                                            \
+                MMAX_(sigma_gradient_of)(gx, t, e, x, n, sum, q, c, order, params, 1);                          \
+            }                                                                                                   \
+        }
+MMAX_SIGMA_GRADIENT(sigma1_gradient, 1, 0)
+MMAX_SIGMA_GRADIENT(sigma2_gradient, 2, 0)
+MMAX_SIGMA_GRADIENT(sigma1_gradients, 1, 1)
+MMAX_SIGMA_GRADIENT(sigma2_gradients, 2, 1)
+#    undef MMAX_SIGMA_GRADIENT
+
+/* MultiMax: the sums of the exponentials of a row. `e` holds sigma of it and becomes the exponentials; where it is
+ * NULL, a block at a time stands in the buffer, and the last one stays there. */
+#    define MMAX_BLOCK (4 * MMAX_CHUNK)
+#    define MMAX_EACH_BLOCK(n) \
+        for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
+MMAX_INLINE MMAX_(exp_sums) MMAX_(sigma_sums)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n,
+                                              const MMAX_(origin) * o, const MMAX_(call) * c, int function, int careful)
+{
+    MMAX_(exp_sums) total = {0, 0};
+    MMAX_EACH_BLOCK(n)
+    {
+        mmax_real *const block = e ? e + at : buffer;
+        MMAX_(exp_sums) sums;
+        if (!e) {
+            MMAX_(store_sigma)(buffer, x + at, count, c, function, careful);
+        }
+        sums = MMAX_(exp_rest_softmax)(block, block, count, o, c);
+        total.rest += sums.rest;
+        total.ties += sums.ties;
+    }
+    return total;
+}
+
+/* Its gradient; exponentials that are no longer there are computed again. */
+MMAX_INLINE void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *e, mmax_real *buffer,
+                                       const mmax_real *x, size_t n, double sum, double q, const MMAX_(origin) * o,
+                                       const MMAX_(call) * c, int function, int careful, int params)
+{
+    const int general = careful || o->kind == MMAX_ROW_GENERAL;
+    MMAX_EACH_BLOCK(n)
+    {
+        const mmax_real *const block = e ? e + at : buffer, *const x_block = x + at;
+        mmax_real *const gx_block = gx ? gx + at : NULL;
+        if (!e && n > MMAX_BLOCK) {
+            MMAX_(store_sigma)(buffer, x_block, count, c, function, careful);
+            (void)MMAX_(exp_softmax)(buffer, buffer, count, o, c);
+        }
+        if (function == MMAX_MULTIMAX2) {
+            (params ? MMAX_(sigma2_gradients) : MMAX_(sigma2_gradient))(gx_block, t, block, x_block, count, sum, q, c,
+                                                                        general);
+        } else {
+            (params ? MMAX_(sigma1_gradients) : MMAX_(sigma1_gradient))(gx_block, t, block, x_block, count, sum, q, c,
+                                                                        general);
+        }
+    }
 }
 
 /* (a - b) unit without overflow on the way, and at most the largest double */
@@ -2935,13 +3038,16 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     const double gx_scale = t->grad_scale * c->scale;
+    /* MultiMax needs x to the end: in place, and without gx, sigma and the exponentials have no array of their own. */
+    mmax_real *const e = gx != x ? gx : NULL;
+    mmax_real buffer[MMAX_BLOCK];
     MMAX_(origin) o;
     MMAX_(exp_sums) sums;
     MMAX_(spread) spread = {0, 0, 0};
-    int careful, masked;
+    int careful, masked, stored = 0;
     mmax_real x_target, score;
-    double q, sum, log_sum, value;
-    int row = MMAX_(begin)(&o, &careful, NULL, x, n, c, function);
+    double q, e_max, sum, value;
+    int row = MMAX_(begin)(&o, &careful, e, x, n, c, function);
     if (row == MMAX_IS_NORMAL) {
         x_target = x[t->index];
         masked = mmax_is_masked(x_target);
@@ -2949,36 +3055,23 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         if (t->smoothing > 0) {
             spread = MMAX_(row_spread)(x, n, &o, c, function);
         }
-        /* In place the exponentials overwrite x; sigma needs x once more, so there nothing is stored. */
-        if (function == MMAX_MULTIMAX1) {
-            sums = MMAX_(exp_rest_multimax1)(NULL, x, n, &o, c, careful);
-        } else if (function == MMAX_MULTIMAX2) {
-            sums = MMAX_(exp_rest_multimax2)(NULL, x, n, &o, c, careful);
+        if (sigma) {
+            sums = MMAX_(sigma_sums)(e, buffer, x, n, &o, c, function, careful);
         } else if (function == MMAX_EVSOFTMAX) {
-            sums = MMAX_(exp_rest_evsoftmax)(gx, x, n, &o, c, 0);
+            sums = MMAX_(exp_rest_evsoftmax)(gx, x, n, &o, c);
         } else {
-            sums = MMAX_(exp_rest_softmax)(gx, x, n, &o, c, 0);
+            sums = MMAX_(exp_rest_softmax)(gx, x, n, &o, c);
         }
-        if (!mmax_f64_is_finite(sums.rest)) {
-            if (gx && !sigma) {
-                MMAX_(fill_nan)(gx, gx, n, o.kind == MMAX_ROW_GENERAL);
-            } else if (gx) {
-                MMAX_(fill_special)(gx, x, n, 1, 0);
-            }
-            if (loss) {
-                *loss = mmax_f64_from_bits(0x7ff8000000000000);
-            }
-            if (gp) {
-                MMAX_(poison)(gp, p->order);
-            }
-            return;
-        }
-    } else {
+        stored = !sigma;
+        row = mmax_f64_is_finite(sums.rest) ? row : MMAX_IS_NAN;
+    }
+    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         if (loss) {
-            *loss =
-                row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
+            *loss = mmax_f64_from_bits(row == MMAX_IS_NAN ? 0x7ff8000000000000 : 0x7ff0000000000000);
         }
-        if (gx) {
+        if (gx && stored) {
+            MMAX_(fill_nan)(gx, gx, n, o.kind == MMAX_ROW_GENERAL);
+        } else if (gx) {
             MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
         }
         if (gp && row == MMAX_IS_NAN) {
@@ -2986,11 +3079,11 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         }
         return;
     }
-    log_sum = MMAX_(log_sum)(&sums, &o, c);
-    sum = sums.ties * (double)MMAX_(exp_of)(o.max, &o, c) + sums.rest;
+    e_max = (double)MMAX_(exp_of)(o.max, &o, c);
+    sum = sums.ties * e_max + sums.rest;
     q = t->smoothing > 0 ? t->smoothing / spread.active : 0;
     if (loss) {
-        const double unit = sigma ? 1.0 : c->scale;
+        const double unit = sigma ? 1.0 : c->scale, log_sum = MMAX_(log_sum)(sums, e_max);
         /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
         value = log_sum + (1 - t->smoothing) * MMAX_(distance)(o.max, score, unit);
         value = value + q * MMAX_(limited)(spread.below_max * unit * 4096.0);
@@ -3004,7 +3097,7 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         if (gx || gp) {
             MMAX_(slopes) slopes;
             MMAX_(slopes_clear)(&slopes, p, gx_scale);
-            MMAX_(loss_gradient_sigma)(gx, &slopes, x, n, sum, q, &o, c, function, gp != NULL);
+            MMAX_(sigma_gradient)(gx, &slopes, e, buffer, x, n, sum, q, &o, c, function, careful, gp != NULL);
             if (!masked) {
                 /* The target entry, and what its q adds to the parameter sums. */
                 const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
@@ -3015,11 +3108,11 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
                 mmax_vec lanes[MMAX_MOST_SUMS][MMAX_REGS];
                 if (gx) {
                     gx[t->index] = MMAX_(lane)(
-                        MMAX_(slopes_step)(&slopes, NULL, 0, mmax_v_set((mmax_real)g), s_target, c, order, 0));
+                        MMAX_(slopes_step)(&slopes, NULL, 0, mmax_v_set((mmax_real)g), s_target, c, order, 0, 1));
                 }
                 if (gp) {
                     MMAX_LANES_CLEAR(lanes, 4 * order)
-                    (void)MMAX_(slopes_step)(&slopes, lanes, 0, q_target, s_target, c, order, 1);
+                    (void)MMAX_(slopes_step)(&slopes, lanes, 0, q_target, s_target, c, order, 1, 1);
                     MMAX_LANES_FLUSH(slopes.sums, lanes, 4 * order)
                 }
             }
@@ -3029,7 +3122,7 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         }
     } else if (gx) {
         const double e_target = gx[t->index];
-        MMAX_(loss_gradient)(gx, n, sum, q, gx_scale, o.kind == MMAX_ROW_GENERAL);
+        MMAX_(loss_gradient)(gx, n, sum, q, gx_scale, function == MMAX_EVSOFTMAX ? MMAX_ROW_GENERAL : o.kind);
         if (!masked) {
             gx[t->index] = (mmax_real)((e_target / sum - q - (1 - t->smoothing)) * gx_scale);
         }
@@ -3779,7 +3872,7 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, con
         const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                        \
         mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                 \
         s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));               \
-        s_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params);                                    \
+        s_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params, 1);                                 \
         if (gx) {                                                                                                 \
             MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                          \
         }
@@ -3926,7 +4019,7 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
         if (order) {                                                                                     \
             mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                    \
             s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));  \
-            g_ = MMAX_(slopes_step)(&slopes, lanes_##part, k, g_, s_, c, order, params);                 \
+            g_ = MMAX_(slopes_step)(&slopes, lanes_##part, k, g_, s_, c, order, params, 1);              \
         } else {                                                                                         \
             g_ = mmax_v_mul(g_, scale);                                                                  \
         }                                                                                                \
@@ -4084,7 +4177,7 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     for (size_t i = 0; i < n; ++i) {
         min = !mmax_is_masked(x[i]) && x[i] < min ? x[i] : min;
     }
-    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c, 0);
+    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c);
     weight = MMAX_(exp_of)(min, &o, c) / (sums.ties * (double)MMAX_(exp_of)(o.max, &o, c) + sums.rest);
     return weight >= MMAX_REAL_MIN ? weight : 0;
 }
@@ -4214,6 +4307,9 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_H
 #    undef MMAX_EACH_ROW
 #    undef MMAX_EACH_TARGET
+#    undef MMAX_FAST_ROWS
+#    undef MMAX_BLOCK
+#    undef MMAX_EACH_BLOCK
 #    undef MMAX_BUFFER
 #    undef MMAX_FEW
 #    undef MMAX_TAU_EXACT
