@@ -2386,13 +2386,14 @@ MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_row)(mmax_real *y, const mmax_real *x, siz
                                            const MMAX_(call) * c, int function, int kind, int store, int rest)
 {
     const mmax_vec max = mmax_v_set(o->max), fill = rest ? mmax_v_set(-MMAX_INFINITY) : mmax_v_zero();
+    const unsigned all = (1u << MMAX_WIDTH) - 1;
     size_t ties = 0;
     MMAX_(sum) sum[1];
     MMAX_(exp_sums) result;
     MMAX_(sums_clear)(sum, 1);
-#    define MMAX_TERM(e, tie, at, left)                                    \
+#    define MMAX_TERM(e, below, at, left)                                  \
         mmax_vec e;                                                        \
-        mmax_mask tie = mmax_m_none();                                     \
+        mmax_mask below = mmax_m_none();                                   \
         {                                                                  \
             const mmax_vec score = MMAX_(load_upto)(x + (at), left, fill); \
             e = MMAX_(exp_part)(score, o, c, function, kind);              \
@@ -2400,23 +2401,24 @@ MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_row)(mmax_real *y, const mmax_real *x, siz
                 MMAX_(store_upto)(y + (at), left, e);                      \
             }                                                              \
             if (rest) {                                                    \
-                tie = mmax_v_le(max, score);                               \
-                e = mmax_v_keep(mmax_v_nle(max, score), e);                \
+                below = mmax_v_nle(max, score);                            \
+                e = mmax_v_keep(below, e);                                 \
             }                                                              \
             e = MMAX_(first_upto)(e, left);                                \
         }
     /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
-#    define MMAX_STEP_PAIR(at, left, k, part)                                                  \
-        MMAX_TERM(e0_, tie0_, at, left)                                                        \
-        MMAX_TERM(e1_, tie1_, at + MMAX_LANES, left)                                           \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));             \
-        if (rest && MMAX_UNLIKELY(mmax_m_bits(mmax_m_or(tie0_, tie1_)) != 0)) {                \
-            ties += mmax_count_bits(mmax_m_bits(tie0_)) + mmax_count_bits(mmax_m_bits(tie1_)); \
+#    define MMAX_STEP_PAIR(at, left, k, part)                                          \
+        MMAX_TERM(e0_, below0_, at, left)                                              \
+        MMAX_TERM(e1_, below1_, at + MMAX_LANES, left)                                 \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));     \
+        if (rest && MMAX_UNLIKELY(mmax_m_bits(mmax_m_and(below0_, below1_)) != all)) { \
+            ties += mmax_count_bits(all & ~mmax_m_bits(below0_));                      \
+            ties += mmax_count_bits(all & ~mmax_m_bits(below1_));                      \
         }
 #    define MMAX_STEP(at, left, k, part)                          \
-        MMAX_TERM(e0_, tie0_, at, left)                           \
+        MMAX_TERM(e0_, below0_, at, left)                         \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_); \
-        ties += rest ? mmax_count_bits(mmax_m_bits(tie0_)) : 0;
+        ties += rest ? mmax_count_bits(all & ~mmax_m_bits(below0_)) : 0;
     MMAX_SWEEP_LANES(n, sum, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
 #    undef MMAX_STEP
 #    undef MMAX_STEP_PAIR
@@ -2526,9 +2528,10 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n
 MMAX_INLINE void MMAX_(store_sigma_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function,
                                        int careful)
 {
+    const MMAX_(call) copy = *c; /* which no store can change */
 #    define MMAX_STEP(at, left, k, part)                                      \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
-        MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, careful));
+        MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, &copy, function, careful));
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
 }
@@ -2787,22 +2790,27 @@ MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mma
 
 /* ---- gradient through sigma, with the sums for t, b and d ---- */
 
-/* Sums over a row of g times: max(b1-s,0), max(s-d1,0), [s<b1], [s>d1], max(b2-s,0)^2, max(s-d2,0)^2, max(b2-s,0),
- * max(s-d2,0). */
-typedef struct MMAX_(slopes) {
-    mmax_real b[2], d[2]; /* as given, also where t = 1: the term is absent, its gradient is not */
-    mmax_real scale;      /* of gx */
-    MMAX_(sum) sums[8];
-} MMAX_(slopes);
+/* What the gradient needs of sigma. Kernels use a copy, which no store can change. */
+typedef struct MMAX_(kinks) {
+    mmax_real b[2], d[2];         /* as given, also where t = 1: the term is absent, its gradient is not */
+    mmax_real below[2], above[2]; /* of the slope: [0] below b, and what is added above d; [1] times the distance */
+    mmax_real input_scale, scale; /* of x, and of gx */
+} MMAX_(kinks);
 
-MMAX_INLINE void MMAX_(slopes_clear)(MMAX_(slopes) * t, const mmax_multimax_params *p, double gx_scale)
+MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MMAX_(call) * c, double gx_scale)
 {
+    MMAX_(kinks) k;
     for (int i = 0; i < 2; ++i) {
-        t->b[i] = i < p->order ? (mmax_real)p->b[i] : 0;
-        t->d[i] = i < p->order ? (mmax_real)p->d[i] : 0;
+        k.b[i] = i < p->order ? (mmax_real)p->b[i] : 0;
+        k.d[i] = i < p->order ? (mmax_real)p->d[i] : 0;
     }
-    t->scale = (mmax_real)gx_scale;
-    MMAX_(sums_clear)(t->sums, 4 * p->order);
+    k.below[0] = 1 - c->below[0];
+    k.above[0] = c->above[0];
+    k.below[1] = -2 * c->below[1];
+    k.above[1] = 2 * c->above[1];
+    k.input_scale = c->input_scale;
+    k.scale = (mmax_real)gx_scale;
+    return k;
 }
 
 /* max(b - s, 0) and max(s - d, 0); `careful` keeps them finite for scores above the safe bound */
@@ -2817,15 +2825,16 @@ MMAX_INLINE mmax_vec MMAX_(above_kink)(mmax_vec d, mmax_vec s, int careful)
     return careful ? mmax_v_min(v, mmax_v_set(MMAX_REAL_MAX)) : v;
 }
 
-/* Adds to lanes[0..3] (order 2: 0..7) what an entry with score s and gradient g with respect to sigma contributes;
- * returns its gx. */
-MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lanes)[MMAX_REGS], int k, mmax_vec g,
-                                        mmax_vec s, const MMAX_(call) * c, int order, int params, int careful)
+/* Adds to lanes[0..3] (order 2: 0..7) what an entry with score s and gradient g with respect to sigma contributes: g
+ * times max(b1-s,0), max(s-d1,0), [s<b1], [s>d1], max(b2-s,0)^2, max(s-d2,0)^2, max(b2-s,0), max(s-d2,0). Returns its
+ * gx. */
+MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes)[MMAX_REGS], int k, mmax_vec g,
+                                        mmax_vec s, int order, int params, int careful)
 {
-    const mmax_vec b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]), one = mmax_v_set((mmax_real)1);
+    const mmax_vec b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]);
     const mmax_mask below = mmax_v_lt(s, b1), above = mmax_v_lt(d1, s);
-    mmax_vec slope = mmax_v_select(below, mmax_v_sub(one, mmax_v_set(c->below[0])), one);
-    slope = mmax_v_add(slope, mmax_v_keep(above, mmax_v_set(c->above[0])));
+    mmax_vec slope = mmax_v_select(below, mmax_v_set(t->below[0]), mmax_v_set((mmax_real)1));
+    slope = mmax_v_select(above, mmax_v_add(slope, mmax_v_set(t->above[0])), slope);
     if (params) {
         const mmax_vec u = MMAX_(below_kink)(b1, s, careful), v = MMAX_(above_kink)(d1, s, careful);
         lanes[0][k] = mmax_v_fma(g, u, lanes[0][k]);
@@ -2836,8 +2845,8 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lane
     if (order == 2) {
         const mmax_vec u = MMAX_(below_kink)(mmax_v_set(t->b[1]), s, careful);
         const mmax_vec v = MMAX_(above_kink)(mmax_v_set(t->d[1]), s, careful);
-        slope = mmax_v_fma(mmax_v_set(-2 * c->below[1]), u, slope);
-        slope = mmax_v_fma(mmax_v_set(2 * c->above[1]), v, slope);
+        slope = mmax_v_fma(mmax_v_set(t->below[1]), u, slope);
+        slope = mmax_v_fma(mmax_v_set(t->above[1]), v, slope);
         if (params) {
             const mmax_vec gu = mmax_v_mul(g, u), gv = mmax_v_mul(g, v);
             lanes[4][k] = mmax_v_fma(gu, u, lanes[4][k]);
@@ -2851,14 +2860,14 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(slopes) * t, mmax_vec (*lane
 }
 
 /* gp += the row's sums times `factor` */
-MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(slopes) * t, mmax_multimax_grads *gp, const mmax_multimax_params *p,
-                                      double factor)
+MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(sum) * row_sums, mmax_multimax_grads *gp,
+                                      const mmax_multimax_params *p, double factor)
 {
     for (int i = 0; i < p->order; ++i) {
         const double n = i + 1; /* the order of the term */
         double sums[4];
         for (int j = 0; j < 4; ++j) {
-            sums[j] = MMAX_(sum_total)(&t->sums[4 * i + j]) * factor;
+            sums[j] = MMAX_(sum_total)(&row_sums[4 * i + j]) * factor;
         }
         gp->t_b[i] = gp->t_b[i] - sums[0];
         gp->t_d[i] = gp->t_d[i] + sums[1];
@@ -2937,46 +2946,53 @@ MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, doubl
 }
 
 /* The same for MultiMax from the exponentials e, with sigma's slope and the parameter sums. */
-MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *e, const mmax_real *x,
-                                          size_t n, double sum, double q, const MMAX_(call) * c, int order, int params,
-                                          int general)
+MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(sum) * sums, const MMAX_(kinks) * t, const mmax_real *e,
+                                          const mmax_real *x, size_t n, double sum, double q, int order, int params,
+                                          int kind)
 {
     const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), lowest = mmax_v_set(-MMAX_REAL_MAX);
-#    define MMAX_STEP(at, left, k, part)                                                      \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                    \
-        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                    \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                             \
-        mmax_vec g_ = mmax_v_fma(mmax_v_keep(mmax_v_le(smallest, e_), e_), inverse, minus_q); \
-        g_ = MMAX_(first_upto)(g_, left);                                                     \
-        if (general) {                                                                        \
-            const mmax_mask active_ = mmax_v_nle(x_, masked);                                 \
-            g_ = mmax_v_keep(active_, g_);                                                    \
-            s_ = mmax_v_keep(active_, mmax_v_max(lowest, s_));                                \
-        }                                                                                     \
-        g_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params, general);       \
-        if (gx) {                                                                             \
-            MMAX_(store_upto)(gx + at, left, g_);                                             \
+    const MMAX_(kinks) kinks = *t;
+#    define MMAX_STEP(at, left, k, part)                                                                   \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                 \
+        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                                 \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                       \
+        mmax_vec g_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_;              \
+        g_ = mmax_v_fma(g_, inverse, minus_q);                                                             \
+        g_ = MMAX_(first_upto)(g_, left);                                                                  \
+        if (kind == MMAX_ROW_GENERAL) {                                                                    \
+            const mmax_mask active_ = mmax_v_nle(x_, masked);                                              \
+            g_ = mmax_v_keep(active_, g_);                                                                 \
+            s_ = mmax_v_keep(active_, mmax_v_max(lowest, s_));                                             \
+        }                                                                                                  \
+        g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, kind == MMAX_ROW_GENERAL); \
+        if (gx) {                                                                                          \
+            MMAX_(store_upto)(gx + at, left, g_);                                                          \
         }
-    MMAX_SWEEP_SUM(n, t->sums, params ? 4 * order : 0, MMAX_STEP);
+    MMAX_SWEEP_SUM(n, sums, params ? 4 * order : 0, MMAX_STEP);
 #    undef MMAX_STEP
 }
-#    define MMAX_SIGMA_GRADIENT(name, order, params)                                                            \
-        MMAX_STATIC void MMAX_(name)(mmax_real * gx, MMAX_(slopes) * t, const mmax_real *e, const mmax_real *x, \
-                                     size_t n, double sum, double q, const MMAX_(call) * c, int general)        \
-        {                                                                                                       \
-            if (MMAX_FAST_ROWS && !general) {                                                                   \
-                MMAX_(sigma_gradient_of)(gx, t, e, x, n, sum, q, c, order, params, 0);                          \
-            } else {                                                                                            \
-                MMAX_(sigma_gradient_of)(gx, t, e, x, n, sum, q, c, order, params, 1);                          \
-            }                                                                                                   \
+MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const MMAX_(kinks) * k, const mmax_real *e,
+                                       const mmax_real *x, size_t n, double sum, double q, int order, int params,
+                                       int kind)
+{
+#    define MMAX_CASE(order_, params_, kind_, condition)                                    \
+        if (order == (order_) && params == (params_) && (condition)) {                      \
+            MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, order_, params_, kind_); \
+            return;                                                                         \
         }
-MMAX_SIGMA_GRADIENT(sigma1_gradient, 1, 0)
-MMAX_SIGMA_GRADIENT(sigma2_gradient, 2, 0)
-MMAX_SIGMA_GRADIENT(sigma1_gradients, 1, 1)
-MMAX_SIGMA_GRADIENT(sigma2_gradients, 2, 1)
-#    undef MMAX_SIGMA_GRADIENT
+#    define MMAX_CASES(order_, params_)                                                     \
+        MMAX_CASE(order_, params_, MMAX_ROW_PLAIN, MMAX_FAST_ROWS &&kind == MMAX_ROW_PLAIN) \
+        MMAX_CASE(order_, params_, MMAX_ROW_CLAMP, MMAX_FAST_ROWS &&kind == MMAX_ROW_CLAMP) \
+        MMAX_CASE(order_, params_, MMAX_ROW_GENERAL, 1)
+    MMAX_CASES(1, 0)
+    MMAX_CASES(1, 1)
+    MMAX_CASES(2, 0)
+    MMAX_CASES(2, 1)
+#    undef MMAX_CASES
+#    undef MMAX_CASE
+}
 
 /* MultiMax: the sums of the exponentials of a row. `e` holds sigma of it and becomes the exponentials; where it is
  * NULL, a block at a time stands in the buffer, and the last one stays there. */
@@ -2999,30 +3015,6 @@ MMAX_INLINE MMAX_(exp_sums) MMAX_(sigma_sums)(mmax_real *e, mmax_real *buffer, c
         total.ties += sums.ties;
     }
     return total;
-}
-
-/* Its gradient; exponentials that are no longer there are computed again. */
-MMAX_INLINE void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *e, mmax_real *buffer,
-                                       const mmax_real *x, size_t n, double sum, double q, const MMAX_(origin) * o,
-                                       const MMAX_(call) * c, int function, int careful, int params)
-{
-    const int general = careful || o->kind == MMAX_ROW_GENERAL;
-    MMAX_EACH_BLOCK(n)
-    {
-        const mmax_real *const block = e ? e + at : buffer, *const x_block = x + at;
-        mmax_real *const gx_block = gx ? gx + at : NULL;
-        if (!e && n > MMAX_BLOCK) {
-            MMAX_(store_sigma)(buffer, x_block, count, c, function, careful);
-            (void)MMAX_(exp_softmax)(buffer, buffer, count, o, c);
-        }
-        if (function == MMAX_MULTIMAX2) {
-            (params ? MMAX_(sigma2_gradients) : MMAX_(sigma2_gradient))(gx_block, t, block, x_block, count, sum, q, c,
-                                                                        general);
-        } else {
-            (params ? MMAX_(sigma1_gradients) : MMAX_(sigma1_gradient))(gx_block, t, block, x_block, count, sum, q, c,
-                                                                        general);
-        }
-    }
 }
 
 /* (a - b) unit without overflow on the way, and at most the largest double */
@@ -3095,12 +3087,22 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
     }
     if (sigma) {
         if (gx || gp) {
-            MMAX_(slopes) slopes;
-            MMAX_(slopes_clear)(&slopes, p, gx_scale);
-            MMAX_(sigma_gradient)(gx, &slopes, e, buffer, x, n, sum, q, &o, c, function, careful, gp != NULL);
+            const int order = function == MMAX_MULTIMAX2 ? 2 : 1, kind = careful ? MMAX_ROW_GENERAL : o.kind;
+            const MMAX_(kinks) kinks = MMAX_(kinks_of)(p, c, gx_scale);
+            MMAX_(sum) parameter_sums[8];
+            MMAX_(sums_clear)(parameter_sums, 4 * order);
+            MMAX_EACH_BLOCK(n)
+            {
+                if (!e && n > MMAX_BLOCK) {
+                    MMAX_(store_sigma)(buffer, x + at, count, c, function, careful);
+                    (void)MMAX_(exp_softmax)(buffer, buffer, count, &o, c);
+                }
+                MMAX_(sigma_gradient)
+                (gx ? gx + at : NULL, parameter_sums, &kinks, e ? e + at : buffer, x + at, count, sum, q, order,
+                 gp != NULL, kind);
+            }
             if (!masked) {
                 /* The target entry, and what its q adds to the parameter sums. */
-                const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
                 const double g = (double)MMAX_(exp_of)(score, &o, c) / sum - q - (1 - t->smoothing);
                 const mmax_real s = x_target * c->input_scale;
                 const mmax_vec s_target = mmax_v_set(s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s);
@@ -3108,16 +3110,16 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
                 mmax_vec lanes[MMAX_MOST_SUMS][MMAX_REGS];
                 if (gx) {
                     gx[t->index] = MMAX_(lane)(
-                        MMAX_(slopes_step)(&slopes, NULL, 0, mmax_v_set((mmax_real)g), s_target, c, order, 0, 1));
+                        MMAX_(slopes_step)(&kinks, NULL, 0, mmax_v_set((mmax_real)g), s_target, order, 0, 1));
                 }
                 if (gp) {
                     MMAX_LANES_CLEAR(lanes, 4 * order)
-                    (void)MMAX_(slopes_step)(&slopes, lanes, 0, q_target, s_target, c, order, 1, 1);
-                    MMAX_LANES_FLUSH(slopes.sums, lanes, 4 * order)
+                    (void)MMAX_(slopes_step)(&kinks, lanes, 0, q_target, s_target, order, 1, 1);
+                    MMAX_LANES_FLUSH(parameter_sums, lanes, 4 * order)
                 }
             }
             if (gp) {
-                MMAX_(slopes_finish)(&slopes, gp, p, t->grad_scale);
+                MMAX_(slopes_finish)(parameter_sums, gp, p, t->grad_scale);
             }
         }
     } else if (gx) {
@@ -3859,10 +3861,11 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
 #    undef MMAX_STEP
 }
 
-MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, const mmax_real *gy, const mmax_real *x,
-                                           size_t n, const MMAX_(call) * c, int order, int params)
+MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(sum) * sums, const MMAX_(kinks) * t,
+                                           const mmax_real *gy, const mmax_real *x, size_t n, int order, int params)
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const MMAX_(kinks) kinks = *t;
     const mmax_vec nan = mmax_v_set(MMAX_QUIET_NAN);
 #    define MMAX_STEP(at, left, k, part)                                                                          \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                               \
@@ -3870,13 +3873,13 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * t, con
         const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                       \
         const mmax_mask bad_ = mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest))); \
         const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                        \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                                 \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                              \
         s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));               \
-        s_ = MMAX_(slopes_step)(t, lanes_##part, k, g_, s_, c, order, params, 1);                                 \
+        s_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, 1);                               \
         if (gx) {                                                                                                 \
             MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                          \
         }
-    MMAX_SWEEP_SUM(n, t->sums, 4 * order, MMAX_STEP);
+    MMAX_SWEEP_SUM(n, sums, 4 * order, MMAX_STEP);
 #    undef MMAX_STEP
 }
 
@@ -3884,19 +3887,20 @@ MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, c
                                        const mmax_multimax_params *p, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    const MMAX_(kinks) kinks = MMAX_(kinks_of)(p, &c, s->scale);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const gy_row = gy + row * s->gy_stride, *const x_row = x + row * s->x_stride;
         mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
-        MMAX_(slopes) slopes;
-        MMAX_(slopes_clear)(&slopes, p, s->scale);
+        MMAX_(sum) sums[8];
+        MMAX_(sums_clear)(sums, 4 * p->order);
         if (p->order == 2) {
-            MMAX_(seglu_backward_row)(gx_row, &slopes, gy_row, x_row, n, &c, 2, gp != NULL);
+            MMAX_(seglu_backward_row)(gx_row, sums, &kinks, gy_row, x_row, n, 2, gp != NULL);
         } else {
-            MMAX_(seglu_backward_row)(gx_row, &slopes, gy_row, x_row, n, &c, 1, gp != NULL);
+            MMAX_(seglu_backward_row)(gx_row, sums, &kinks, gy_row, x_row, n, 1, gp != NULL);
         }
         if (gp) {
-            MMAX_(slopes_finish)(&slopes, gp, p, 1);
+            MMAX_(slopes_finish)(sums, gp, p, 1);
         }
         if (gx) {
             MMAX_(fill)(gx_row + n, s->cols - n, 0);
@@ -4002,9 +4006,11 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
     }
     {
         const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
-        MMAX_(slopes) slopes;
+        MMAX_(sum) parameter_sums[8];
+        MMAX_(kinks) kinks;
         if (order) {
-            MMAX_(slopes_clear)(&slopes, p, c->scale);
+            kinks = MMAX_(kinks_of)(p, c, c->scale);
+            MMAX_(sums_clear)(parameter_sums, 4 * order);
         }
 #    define MMAX_STEP(at, left, k, part)                                                                 \
         const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                    \
@@ -4017,18 +4023,18 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
             g_ = mmax_v_keep(active_, g_);                                                               \
         }                                                                                                \
         if (order) {                                                                                     \
-            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(c->input_scale));                                    \
+            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                 \
             s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));  \
-            g_ = MMAX_(slopes_step)(&slopes, lanes_##part, k, g_, s_, c, order, params, 1);              \
+            g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, 1);                  \
         } else {                                                                                         \
             g_ = mmax_v_mul(g_, scale);                                                                  \
         }                                                                                                \
         if (gx) {                                                                                        \
             MMAX_(store_upto)(gx + at, left, g_);                                                        \
         }
-        MMAX_SWEEP_SUM(n, slopes.sums, 4 * order, MMAX_STEP);
+        MMAX_SWEEP_SUM(n, parameter_sums, params ? 4 * order : 0, MMAX_STEP);
         if (params) {
-            MMAX_(slopes_finish)(&slopes, gp, p, 1);
+            MMAX_(slopes_finish)(parameter_sums, gp, p, 1);
         }
 #    undef MMAX_STEP
 #    undef MMAX_ACTIVE
