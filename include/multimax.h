@@ -818,15 +818,6 @@ MMAX_INLINE double mmax_largest(double a, double b)
     return a > b ? a : b;
 }
 
-MMAX_INLINE unsigned mmax_count_bits(unsigned mask)
-{
-    unsigned count = 0;
-    for (; mask != 0; mask &= mask - 1) {
-        ++count;
-    }
-    return count;
-}
-
 /* The position of the lowest bit of a mask that is not 0. */
 MMAX_INLINE int mmax_lowest_bit(unsigned mask)
 {
@@ -2362,11 +2353,6 @@ MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, in
 
 /* ---- softmax, multimax, evsoftmax ---- */
 
-typedef struct MMAX_(exp_sums) {
-    double rest; /* of all exponentials, or of those below the maximum */
-    double ties; /* how many entries are at the maximum */
-} MMAX_(exp_sums);
-
 /* One register of exponentials, 0 at masked entries. */
 MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind)
 {
@@ -2380,67 +2366,44 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
     return e;
 }
 
-/* Second pass: exponentials relative to the origin, into y where `store` says so; with `rest` the entries at the
- * maximum are counted and left out of the sum, so that log(sum) does not lose what is small beside them. */
-MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                           const MMAX_(call) * c, int function, int kind, int store, int rest)
+/* Second pass: exponentials relative to the origin, into y, and their sum. */
+MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                  const MMAX_(call) * c, int function, int kind)
 {
-    const mmax_vec max = mmax_v_set(o->max), fill = rest ? mmax_v_set(-MMAX_INFINITY) : mmax_v_zero();
-    const unsigned all = (1u << MMAX_WIDTH) - 1;
-    size_t ties = 0;
     MMAX_(sum) sum[1];
-    MMAX_(exp_sums) result;
     MMAX_(sums_clear)(sum, 1);
-#    define MMAX_TERM(e, below, at, left)                                  \
-        mmax_vec e;                                                        \
-        mmax_mask below = mmax_m_none();                                   \
-        {                                                                  \
-            const mmax_vec score = MMAX_(load_upto)(x + (at), left, fill); \
-            e = MMAX_(exp_part)(score, o, c, function, kind);              \
-            if (store) {                                                   \
-                MMAX_(store_upto)(y + (at), left, e);                      \
-            }                                                              \
-            if (rest) {                                                    \
-                below = mmax_v_nle(max, score);                            \
-                e = mmax_v_keep(below, e);                                 \
-            }                                                              \
-            e = MMAX_(first_upto)(e, left);                                \
-        }
+#    define MMAX_TERM(e, at, left)                                                                           \
+        mmax_vec e = MMAX_(exp_part)(MMAX_(load_upto)(x + (at), left, mmax_v_zero()), o, c, function, kind); \
+        MMAX_(store_upto)(y + (at), left, e);                                                                \
+        e = MMAX_(first_upto)(e, left);
     /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
-#    define MMAX_STEP_PAIR(at, left, k, part)                                          \
-        MMAX_TERM(e0_, below0_, at, left)                                              \
-        MMAX_TERM(e1_, below1_, at + MMAX_LANES, left)                                 \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));     \
-        if (rest && MMAX_UNLIKELY(mmax_m_bits(mmax_m_and(below0_, below1_)) != all)) { \
-            ties += mmax_count_bits(all & ~mmax_m_bits(below0_));                      \
-            ties += mmax_count_bits(all & ~mmax_m_bits(below1_));                      \
-        }
-#    define MMAX_STEP(at, left, k, part)                          \
-        MMAX_TERM(e0_, below0_, at, left)                         \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_); \
-        ties += rest ? mmax_count_bits(all & ~mmax_m_bits(below0_)) : 0;
+#    define MMAX_STEP_PAIR(at, left, k, part) \
+        MMAX_TERM(e0_, at, left)              \
+        MMAX_TERM(e1_, at + MMAX_LANES, left) \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));
+#    define MMAX_STEP(at, left, k, part) \
+        MMAX_TERM(e0_, at, left)         \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_);
     MMAX_SWEEP_LANES(n, sum, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
 #    undef MMAX_STEP
 #    undef MMAX_STEP_PAIR
 #    undef MMAX_TERM
-    result.rest = MMAX_(sum_total)(sum);
-    result.ties = (double)ties;
-    return result;
+    return MMAX_(sum_total)(sum);
 }
 
 /* The right instance for this row. Where speed is not the aim, plain C and the instruction sets without fma, all rows
  * are GENERAL ones: the bits are the same. */
 #    define MMAX_FAST_ROWS (MMAX_FMA && MMAX_WIDTH > 1)
-MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                               const MMAX_(call) * c, int function, int store, int rest)
+MMAX_INLINE double MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                      const MMAX_(call) * c, int function)
 {
     if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_PLAIN) {
-        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_PLAIN, store, rest);
+        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_PLAIN);
     }
     if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_CLAMP) {
-        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_CLAMP, store, rest);
+        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_CLAMP);
     }
-    return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL, store, rest);
+    return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL);
 }
 
 #    if MMAX_PASS_DOUBLE
@@ -2597,26 +2560,13 @@ MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_rea
 MMAX_STATIC double MMAX_(exp_softmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                       const MMAX_(call) * c)
 {
-    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 1, 0).rest;
+    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX);
 }
 MMAX_STATIC double MMAX_(exp_evsoftmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                         const MMAX_(call) * c)
 {
-    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 1, 0).rest;
+    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX);
 }
-MMAX_STATIC MMAX_(exp_sums)
-    MMAX_(exp_rest_softmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c)
-{
-    return y ? MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 1, 1)
-             : MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX, 0, 1);
-}
-MMAX_STATIC MMAX_(exp_sums) MMAX_(exp_rest_evsoftmax)(mmax_real *y, const mmax_real *x, size_t n,
-                                                      const MMAX_(origin) * o, const MMAX_(call) * c)
-{
-    return y ? MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 1, 1)
-             : MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX, 0, 1);
-}
-
 /* The first pass of `function`, which the compiler knows; MultiMax leaves sigma in y. */
 MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                              const MMAX_(call) * c, int function)
@@ -2690,60 +2640,148 @@ MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsil
 /* ---- logarithms and losses ---- */
 
 /* log(1 + v) for v >= 0: 2 artanh(z), z = (w - 1) / (w + 1), for 1 + v = 2^k w with w in [sqrt(1/2), sqrt(2)]. */
-MMAX_INLINE double MMAX_(log1p)(double v)
+MMAX_STATIC double MMAX_(log1p)(double v)
 {
-    double z, z2, series, k = 0;
-    if (v < 0.41421356237309505) {
-        z = v / (2 + v);
-    } else {
-        int exponent;
-        double w = frexp(1 + v, &exponent);
-        if (w < 0.70710678118654752) {
-            w *= 2;
-            --exponent;
-        }
-        k = exponent;
-        z = (w - 1) / (w + 1);
-    }
+    const uint64_t bits = mmax_f64_bits(1 + v), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
+    const double k = (double)(int)exponent, w = mmax_f64_from_bits(bits - (exponent << 52));
+    /* w - 1, from v where 1 + v has lost digits of it; without a branch, as v comes late and at random */
+    const uint64_t small = (uint64_t)0 - (uint64_t)(exponent == 0);
+    const double below = mmax_f64_from_bits((mmax_f64_bits(v) & small) | (mmax_f64_bits(w - 1) & ~small));
+    const double z = below / (2 + below);
     /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
-    z2 = z * z;
-    series = 1.0 / 23;
-    for (int n = 21; n >= 3; n -= 2) {
-        series = mmax_s_dfma(series, z2, 1.0 / n);
+    const double z2 = z * z, z4 = z2 * z2;
+    double even = 1.0 / 23, odd = 1.0 / 21, series;
+    MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
+    {
+        even = mmax_s_dfma(even, z4, 1.0 / (n + 2));
+        odd = mmax_s_dfma(odd, z4, 1.0 / n);
     }
+    series = mmax_s_dfma(odd, z2, mmax_s_dfma(even, z4, 1.0 / 3));
     series = mmax_s_dfma(2 * z, z2 * series, 2 * z);
     /* log(2) in two parts; the first has 42 bits, its product with k is exact */
     return mmax_s_dfma(k, 0.69314718055989033, mmax_s_dfma(k, 5.4979230187083712e-14, series));
 }
 
-/* log of the sum of all exponentials of the row, relative to e_max, that of the largest score. */
-MMAX_INLINE double MMAX_(log_sum)(MMAX_(exp_sums) sums, double e_max)
+/* A row is worked on a block at a time where its exponentials come and go. */
+#    define MMAX_BLOCK (4 * MMAX_CHUNK)
+#    define MMAX_EACH_BLOCK(n) \
+        for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
+
+/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
+MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                    const MMAX_(call) * c, int function, int careful, int sigma_there)
 {
-    return MMAX_(log1p)((sums.ties - 1) + sums.rest / e_max);
+    if (function == MMAX_EVSOFTMAX) {
+        return MMAX_(exp_evsoftmax)(e, x, n, o, c);
+    }
+    if (function == MMAX_SOFTMAX) {
+        return MMAX_(exp_softmax)(e, x, n, o, c);
+    }
+    if (!sigma_there) {
+        MMAX_(store_sigma)(e, x, n, c, function, careful);
+    }
+    return MMAX_(exp_softmax)(e, e, n, o, c);
 }
 
-/* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. */
-MMAX_INLINE void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function,
-                                const MMAX_(origin) * o, double log_sum)
+/* The sum of the exponentials that are below `bound`. */
+MMAX_STATIC double MMAX_(sum_below)(const mmax_real *e, size_t n, double bound)
 {
-    const mmax_real log_high = (mmax_real)log_sum, log_low = (mmax_real)(log_sum - (double)log_high);
+    const mmax_vec limit = mmax_v_set((mmax_real)bound);
+    MMAX_(sum) sum[1];
+    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_STEP(at, left, k, part)                                   \
+        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero()); \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(mmax_v_lt(e_, limit), e_));
+    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
+#    undef MMAX_STEP
+    return MMAX_(sum_total)(sum);
+}
+
+typedef struct MMAX_(exp_sums) {
+    double sum;  /* of all exponentials of the row; not finite where it holds NaN */
+    double rest; /* sum / exp(maximum) - 1 */
+} MMAX_(exp_sums);
+
+/* Second pass of logarithms and losses. The exponentials stay in e or, where that is NULL, a block at a time in the
+ * buffer. Where one entry has most of the sum, what is left is added up without it: log(sum) does not lose what is
+ * small beside the maximum. Only one block can hold such an entry. */
+MMAX_INLINE MMAX_(exp_sums)
+    MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                       const MMAX_(call) * c, int function, int careful)
+{
+    const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = 0.999 * e_max;
+    MMAX_(exp_sums) result;
+    double others = 0, lost = 0, top = 0;
+    size_t top_at = 0;
+    MMAX_EACH_BLOCK(n)
+    {
+        double sum = MMAX_(exp_block)(e ? e + at : buffer, x + at, count, o, c, function, careful, e != NULL);
+        double together, shadow;
+        if (sum > bound) {
+            const double former = top;
+            top = sum;
+            top_at = at;
+            sum = former;
+        }
+        together = others + sum;
+        shadow = together - others;
+        lost += (others - (together - shadow)) + (sum - shadow);
+        others = together;
+    }
+    others += lost;
+    result.sum = others + top;
+    result.rest = (result.sum - e_max) / e_max;
+    if (result.sum < 1.75 * e_max) {
+        const size_t count = n - top_at < MMAX_BLOCK ? n - top_at : MMAX_BLOCK;
+        if (!e && n > MMAX_BLOCK) {
+            (void)MMAX_(exp_block)(buffer, x + top_at, count, o, c, function, careful, 0);
+        }
+        result.rest = (others + MMAX_(sum_below)(e ? e + top_at : buffer, count, bound)) / e_max;
+    }
+    return result;
+}
+MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n,
+                                                const MMAX_(origin) * o, const MMAX_(call) * c)
+{
+    return MMAX_(exp_sums_of)(e, buffer, x, n, o, c, MMAX_SOFTMAX, 0);
+}
+
+/* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
+ * PLAIN row nothing can: the bits are the same. */
+MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
+                                   const MMAX_(origin) * o, double log_sum, int plain)
+{
+    const mmax_vec log_high = mmax_v_set((mmax_real)log_sum);
+    const mmax_vec minus_log_low = mmax_v_set(-(mmax_real)(log_sum - (double)(mmax_real)log_sum));
     const mmax_real unit = c->after * (c->before / o->before);
     const mmax_vec before = mmax_v_set(o->before), max = mmax_v_set(o->max * o->before);
     const mmax_vec scale_high = mmax_v_set(c->scale_high * unit), scale_low = mmax_v_set(c->scale_low * unit);
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), lowest = mmax_v_set(-MMAX_REAL_MAX);
     /* Below it a score is beyond the range of the type, which counts as -inf. */
-    const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
     const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
     const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
 #    define MMAX_STEP(at, left, k, part)                                                       \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                  \
-        const mmax_vec below = mmax_v_max(lowest, mmax_v_sub(mmax_v_mul(logit, before), max)); \
-        mmax_vec log = mmax_v_fma(below, scale_low, mmax_v_set(-log_low));                     \
-        log = mmax_v_sub(mmax_v_fma(below, scale_high, log), mmax_v_set(log_high));            \
-        log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log));     \
-        MMAX_(store_upto)(y + at, left, mmax_v_select(mmax_v_nle(logit, bound), log, masked));
+        mmax_vec below = mmax_v_sub(plain ? logit : mmax_v_mul(logit, before), max), log;      \
+        below = plain ? below : mmax_v_max(lowest, below);                                     \
+        log = mmax_v_fma(below, scale_high, mmax_v_fma(below, scale_low, minus_log_low));      \
+        log = mmax_v_sub(log, log_high);                                                       \
+        if (!plain) {                                                                          \
+            log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log)); \
+            log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);                        \
+        }                                                                                      \
+        MMAX_(store_upto)(y + at, left, log);
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
+}
+MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
+                                const MMAX_(origin) * o, double log_sum)
+{
+    if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_PLAIN) {
+        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 1);
+    } else {
+        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 0);
+    }
 }
 
 MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
@@ -2751,6 +2789,7 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
 {
     MMAX_(origin) o;
     MMAX_(exp_sums) sums;
+    mmax_real buffer[MMAX_BLOCK];
     int careful;
     const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
     if (row != MMAX_IS_NORMAL) {
@@ -2760,12 +2799,12 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
     if (function != MMAX_SOFTMAX) {
         x = y; /* sigma */
     }
-    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c);
-    if (!mmax_f64_is_finite(sums.rest)) {
+    sums = MMAX_(softmax_sums)(NULL, buffer, x, n, &o, c);
+    if (!mmax_f64_is_finite(sums.sum)) {
         MMAX_(fill_special)(y, x, n, 1, -MMAX_INFINITY);
         return;
     }
-    MMAX_(log_row)(y, x, n, c, function, &o, MMAX_(log_sum)(sums, MMAX_(exp_of)(o.max, &o, c)));
+    MMAX_(log_row)(y, x, n, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_(log1p)(sums.rest));
 }
 
 MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
@@ -2813,6 +2852,8 @@ MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MM
     return k;
 }
 
+MMAX_INLINE double MMAX_(limited)(double a) { return a > DBL_MAX ? DBL_MAX : a; }
+
 /* max(b - s, 0) and max(s - d, 0); `careful` keeps them finite for scores above the safe bound */
 MMAX_INLINE mmax_vec MMAX_(below_kink)(mmax_vec b, mmax_vec s, int careful)
 {
@@ -2859,15 +2900,17 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes
     return mmax_v_fma(mmax_v_mul(g, mmax_v_set(t->scale)), slope, mmax_v_zero());
 }
 
-/* gp += the row's sums times `factor` */
-MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(sum) * row_sums, mmax_multimax_grads *gp,
-                                      const mmax_multimax_params *p, double factor)
+/* gp += the row's sums, to which a gradient g at the score s is added, times `factor` */
+MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(sum) * row_sums, double g, double s, mmax_multimax_grads *gp,
+                                      const mmax_multimax_params *p, const MMAX_(kinks) * k, double factor)
 {
     for (int i = 0; i < p->order; ++i) {
         const double n = i + 1; /* the order of the term */
-        double sums[4];
+        const double u = s < k->b[i] ? MMAX_(limited)(k->b[i] - s) : 0, du = i == 0 ? s < k->b[i] : u;
+        const double v = s > k->d[i] ? MMAX_(limited)(s - k->d[i]) : 0, dv = i == 0 ? s > k->d[i] : v;
+        double sums[4] = {g * u * du, g * v * dv, g * du, g * dv};
         for (int j = 0; j < 4; ++j) {
-            sums[j] = MMAX_(sum_total)(&row_sums[4 * i + j]) * factor;
+            sums[j] = (MMAX_(sum_total)(&row_sums[4 * i + j]) + sums[j]) * factor;
         }
         gp->t_b[i] = gp->t_b[i] - sums[0];
         gp->t_d[i] = gp->t_d[i] + sums[1];
@@ -2994,31 +3037,7 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const M
 #    undef MMAX_CASE
 }
 
-/* MultiMax: the sums of the exponentials of a row. `e` holds sigma of it and becomes the exponentials; where it is
- * NULL, a block at a time stands in the buffer, and the last one stays there. */
-#    define MMAX_BLOCK (4 * MMAX_CHUNK)
-#    define MMAX_EACH_BLOCK(n) \
-        for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
-MMAX_INLINE MMAX_(exp_sums) MMAX_(sigma_sums)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n,
-                                              const MMAX_(origin) * o, const MMAX_(call) * c, int function, int careful)
-{
-    MMAX_(exp_sums) total = {0, 0};
-    MMAX_EACH_BLOCK(n)
-    {
-        mmax_real *const block = e ? e + at : buffer;
-        MMAX_(exp_sums) sums;
-        if (!e) {
-            MMAX_(store_sigma)(buffer, x + at, count, c, function, careful);
-        }
-        sums = MMAX_(exp_rest_softmax)(block, block, count, o, c);
-        total.rest += sums.rest;
-        total.ties += sums.ties;
-    }
-    return total;
-}
-
 /* (a - b) unit without overflow on the way, and at most the largest double */
-MMAX_INLINE double MMAX_(limited)(double a) { return a > DBL_MAX ? DBL_MAX : a; }
 MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
 {
     return MMAX_(limited)((a * 0.25 - b * 0.25) * unit * 4);
@@ -3030,15 +3049,15 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     const double gx_scale = t->grad_scale * c->scale;
-    /* MultiMax needs x to the end: in place, and without gx, sigma and the exponentials have no array of their own. */
-    mmax_real *const e = gx != x ? gx : NULL;
+    /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
+    mmax_real *const e = sigma && gx == x ? NULL : gx;
     mmax_real buffer[MMAX_BLOCK];
     MMAX_(origin) o;
     MMAX_(exp_sums) sums;
     MMAX_(spread) spread = {0, 0, 0};
     int careful, masked, stored = 0;
     mmax_real x_target, score;
-    double q, e_max, sum, value;
+    double q, value;
     int row = MMAX_(begin)(&o, &careful, e, x, n, c, function);
     if (row == MMAX_IS_NORMAL) {
         x_target = x[t->index];
@@ -3047,15 +3066,10 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         if (t->smoothing > 0) {
             spread = MMAX_(row_spread)(x, n, &o, c, function);
         }
-        if (sigma) {
-            sums = MMAX_(sigma_sums)(e, buffer, x, n, &o, c, function, careful);
-        } else if (function == MMAX_EVSOFTMAX) {
-            sums = MMAX_(exp_rest_evsoftmax)(gx, x, n, &o, c);
-        } else {
-            sums = MMAX_(exp_rest_softmax)(gx, x, n, &o, c);
-        }
+        sums = function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, x, n, &o, c)
+                                        : MMAX_(exp_sums_of)(e, buffer, x, n, &o, c, function, careful);
         stored = !sigma;
-        row = mmax_f64_is_finite(sums.rest) ? row : MMAX_IS_NAN;
+        row = mmax_f64_is_finite(sums.sum) ? row : MMAX_IS_NAN;
     }
     if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         if (loss) {
@@ -3071,13 +3085,11 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         }
         return;
     }
-    e_max = (double)MMAX_(exp_of)(o.max, &o, c);
-    sum = sums.ties * e_max + sums.rest;
     q = t->smoothing > 0 ? t->smoothing / spread.active : 0;
     if (loss) {
-        const double unit = sigma ? 1.0 : c->scale, log_sum = MMAX_(log_sum)(sums, e_max);
+        const double unit = sigma ? 1.0 : c->scale;
         /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
-        value = log_sum + (1 - t->smoothing) * MMAX_(distance)(o.max, score, unit);
+        value = MMAX_(log1p)(sums.rest) + (1 - t->smoothing) * MMAX_(distance)(o.max, score, unit);
         value = value + q * MMAX_(limited)(spread.below_max * unit * 4096.0);
         if (function == MMAX_EVSOFTMAX) {
             const double low = (x_target < o.mean ? 1 - t->smoothing : 0) + q * spread.low;
@@ -3089,44 +3101,34 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         if (gx || gp) {
             const int order = function == MMAX_MULTIMAX2 ? 2 : 1, kind = careful ? MMAX_ROW_GENERAL : o.kind;
             const MMAX_(kinks) kinks = MMAX_(kinks_of)(p, c, gx_scale);
+            const mmax_real s = x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
             MMAX_(sum) parameter_sums[8];
             MMAX_(sums_clear)(parameter_sums, 4 * order);
             MMAX_EACH_BLOCK(n)
             {
                 if (!e && n > MMAX_BLOCK) {
-                    MMAX_(store_sigma)(buffer, x + at, count, c, function, careful);
-                    (void)MMAX_(exp_softmax)(buffer, buffer, count, &o, c);
+                    (void)MMAX_(exp_block)(buffer, x + at, count, &o, c, function, careful, 0);
                 }
                 MMAX_(sigma_gradient)
-                (gx ? gx + at : NULL, parameter_sums, &kinks, e ? e + at : buffer, x + at, count, sum, q, order,
+                (gx ? gx + at : NULL, parameter_sums, &kinks, e ? e + at : buffer, x + at, count, sums.sum, q, order,
                  gp != NULL, kind);
             }
-            if (!masked) {
-                /* The target entry, and what its q adds to the parameter sums. */
-                const double g = (double)MMAX_(exp_of)(score, &o, c) / sum - q - (1 - t->smoothing);
-                const mmax_real s = x_target * c->input_scale;
-                const mmax_vec s_target = mmax_v_set(s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s);
-                const mmax_vec q_target = MMAX_(first_upto)(mmax_v_set((mmax_real)(t->smoothing - 1)), 1);
-                mmax_vec lanes[MMAX_MOST_SUMS][MMAX_REGS];
-                if (gx) {
-                    gx[t->index] = MMAX_(lane)(
-                        MMAX_(slopes_step)(&kinks, NULL, 0, mmax_v_set((mmax_real)g), s_target, order, 0, 1));
-                }
-                if (gp) {
-                    MMAX_LANES_CLEAR(lanes, 4 * order)
-                    (void)MMAX_(slopes_step)(&kinks, lanes, 0, q_target, s_target, order, 1, 1);
-                    MMAX_LANES_FLUSH(parameter_sums, lanes, 4 * order)
-                }
+            /* The target entry, and what its q adds to the parameter sums. */
+            if (gx && !masked) {
+                const double g = (double)MMAX_(exp_of)(score, &o, c) / sums.sum - q - (1 - t->smoothing);
+                gx[t->index] = MMAX_(lane)(
+                    MMAX_(slopes_step)(&kinks, NULL, 0, mmax_v_set((mmax_real)g), mmax_v_set(s_target), order, 0, 1));
             }
             if (gp) {
-                MMAX_(slopes_finish)(parameter_sums, gp, p, t->grad_scale);
+                MMAX_(slopes_finish)
+                (parameter_sums, masked ? 0 : t->smoothing - 1, s_target, gp, p, &kinks, t->grad_scale);
             }
         }
     } else if (gx) {
         const double e_target = gx[t->index];
-        MMAX_(loss_gradient)(gx, n, sum, q, gx_scale, function == MMAX_EVSOFTMAX ? MMAX_ROW_GENERAL : o.kind);
+        MMAX_(loss_gradient)(gx, n, sums.sum, q, gx_scale, function == MMAX_EVSOFTMAX ? MMAX_ROW_GENERAL : o.kind);
         if (!masked) {
-            gx[t->index] = (mmax_real)((e_target / sum - q - (1 - t->smoothing)) * gx_scale);
+            gx[t->index] = (mmax_real)((e_target / sums.sum - q - (1 - t->smoothing)) * gx_scale);
         }
     }
 }
@@ -3900,7 +3902,7 @@ MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, c
             MMAX_(seglu_backward_row)(gx_row, sums, &kinks, gy_row, x_row, n, 1, gp != NULL);
         }
         if (gp) {
-            MMAX_(slopes_finish)(sums, gp, p, 1);
+            MMAX_(slopes_finish)(sums, 0, 0, gp, p, &kinks, 1);
         }
         if (gx) {
             MMAX_(fill)(gx_row + n, s->cols - n, 0);
@@ -4034,7 +4036,7 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
         }
         MMAX_SWEEP_SUM(n, parameter_sums, params ? 4 * order : 0, MMAX_STEP);
         if (params) {
-            MMAX_(slopes_finish)(parameter_sums, gp, p, 1);
+            MMAX_(slopes_finish)(parameter_sums, 0, 0, gp, p, &kinks, 1);
         }
 #    undef MMAX_STEP
 #    undef MMAX_ACTIVE
@@ -4175,7 +4177,7 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     MMAX_(origin) o;
     mmax_real min;
     double weight;
-    MMAX_(exp_sums) sums;
+    mmax_real buffer[MMAX_BLOCK];
     if (MMAX_(begin_softmax)(&o, x, n, c) != MMAX_IS_NORMAL) {
         return 0;
     }
@@ -4183,8 +4185,7 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     for (size_t i = 0; i < n; ++i) {
         min = !mmax_is_masked(x[i]) && x[i] < min ? x[i] : min;
     }
-    sums = MMAX_(exp_rest_softmax)(NULL, x, n, &o, c);
-    weight = MMAX_(exp_of)(min, &o, c) / (sums.ties * (double)MMAX_(exp_of)(o.max, &o, c) + sums.rest);
+    weight = MMAX_(exp_of)(min, &o, c) / MMAX_(softmax_sums)(NULL, buffer, x, n, &o, c).sum;
     return weight >= MMAX_REAL_MIN ? weight : 0;
 }
 
