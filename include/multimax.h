@@ -2406,18 +2406,16 @@ MMAX_INLINE double MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n
     return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL);
 }
 
-#    if MMAX_PASS_DOUBLE
 /* 1 - a b for a b near 1 */
 MMAX_INLINE double MMAX_(product_rest)(double a, double b)
 {
-#        if MMAX_FMA
+#    if MMAX_FMA
     return mmax_s_dfma(-a, b, 1.0);
-#        else
+#    else
     const double a_top = mmax_f64_top(a), a_rest = a - a_top, b_top = mmax_f64_top(b), b_rest = b - b_top;
     return ((1.0 - a_top * b_top) - (a_top * b_rest + a_rest * b_top)) - a_rest * b_rest;
-#        endif
-}
 #    endif
+}
 
 /* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. In f64
  * 1/sum has a second part, left out where its product would be that small: its rounding would take a weight beyond
@@ -3499,6 +3497,21 @@ MMAX_STATIC int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, c
 #    define MMAX_BEGIN_THRESHOLD(function, args) \
         ((function) == MMAX_SPARSEMAX ? MMAX_(begin_sparsemax) args : MMAX_(begin_entmax15) args)
 
+/* y = the weights, or `factor` times them */
+MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(tau) * tau,
+                                          const MMAX_(candidates) * w, const MMAX_(call) * c, int function, int scaled,
+                                          double factor)
+{
+    const mmax_vec times = mmax_v_set((mmax_real)factor);
+#    define MMAX_STEP(at, left, k, part)                                   \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
+        const mmax_vec v_ = MMAX_(above_tau)(x_, tau, w, c);               \
+        const mmax_vec y_ = MMAX_(threshold_weight)(v_, function);         \
+        MMAX_(store_upto)(y + at, left, scaled ? mmax_v_fma(y_, times, mmax_v_zero()) : y_);
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+
 MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
 {
     MMAX_(candidates) w;
@@ -3506,14 +3519,9 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
     const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
     if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
-        return;
+    } else {
+        MMAX_(threshold_weights)(y, x, n, &tau, &w, c, function, 0, 1);
     }
-#    define MMAX_STEP(at, left, k, part)                                   \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
-        const mmax_vec v_ = MMAX_(above_tau)(x_, &tau, &w, c);             \
-        MMAX_(store_upto)(y + at, left, MMAX_(threshold_weight)(v_, function));
-    MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
 }
 
 MMAX_STATIC void MMAX_(sparsemax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
@@ -3568,35 +3576,57 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     return mmax_s_dfma(function == MMAX_SPARSEMAX ? q : 2 * q, below, MMAX_(sum_total)(&sums[0]));
 }
 
-/* The loss without label smoothing from the entries x, all candidates among them, in double: a target with nearly all
- * mass has a small loss, which the type's rounding of its weight would drown. */
-MMAX_STATIC double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_target, double t,
-                                     const MMAX_(candidates) * w, int function)
+/* 1 + u of one entry, with all its digits also where u is near -1. Halves, so that nothing overflows. */
+MMAX_INLINE double MMAX_(above_bottom)(mmax_real x, const MMAX_(candidates) * w)
 {
-    double step = 0, last_count = -1, others = 0, loss = 0, r;
-    int exact = 0, targets = 0;
-    for (int pass = 0; !exact && pass < MMAX_TAU_PASSES; ++pass) {
-        const MMAX_(above) a = MMAX_(sums_of_few)(x, n, t + step, w, function);
-        t += step;
-        step = MMAX_(tau_step)(&a, t, last_count, &exact, function);
-        last_count = a.count;
-    }
-    for (size_t i = 0; i < n; ++i) {
-        const int is_target = x[i] == x_target && targets++ == 0;
-        r = MMAX_(above_double)(x[i], t, w) - step;
-        if (r > 0 && !is_target) {
-            const double p = function == MMAX_SPARSEMAX ? r : r * r;
-            others += p;
-            loss += function == MMAX_SPARSEMAX ? 0.5 * p * p : (2.0 / 3) * p * r;
+    const double top = (double)w->max * 0.5, other = (double)x * 0.5, below = top - other, back = below - top;
+    const double rest = (top - (below - back)) - (other + back);
+    return MMAX_(product_rest)(2 * w->unit, below) - 2 * w->unit * rest;
+}
+
+/* How many entries have v = 1 + u - t > 0, and the sums of v, v^2 and v^3, without one entry x = left_out. */
+MMAX_STATIC void MMAX_(sums_above_bottom)(double *sums, const mmax_real *x, size_t n, double t, mmax_real left_out,
+                                          const MMAX_(candidates) * w)
+{
+    int found = 0;
+    sums[0] = sums[1] = sums[2] = sums[3] = 0;
+    for (size_t at = 0; at < n;) {
+        const size_t end = n - at < MMAX_CHUNK ? n : at + MMAX_CHUNK;
+        double part[4] = {0, 0, 0, 0};
+        for (; at < end; ++at) {
+            const double v = MMAX_(above_bottom)(x[at], w) - t;
+            const int skipped = x[at] == left_out && found++ == 0;
+            if (v > 0 && !skipped) {
+                part[0] += 1;
+                part[1] += v;
+                part[2] = mmax_s_dfma(v, v, part[2]);
+                part[3] = mmax_s_dfma(v * v, v, part[3]);
+            }
+        }
+        for (int k = 0; k < 4; ++k) {
+            sums[k] += part[k];
         }
     }
-    r = MMAX_(above_double)(x_target, t, w) - step;
-    if (function == MMAX_SPARSEMAX) {
-        /* 1 - p of the target is what the others have */
-        return loss + (r > 0 ? 0.5 * others * others : 0.5 - r);
+}
+
+/* The loss without label smoothing from the entries x, all candidates among them, in double, for a target that has
+ * most of the mass. In terms of 1 + u and t = 1 + tau, which then are small, no digit of a small loss is lost: without
+ * one entry at the maximum, whose weight follows from the sum of 1, both sides of the equation for t are as small. */
+MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_target, const MMAX_(tau) * tau,
+                                     const MMAX_(candidates) * w, int function)
+{
+    double t = (1 + (double)tau->high) + (double)tau->low, sums[4], missing;
+    for (int step = 0; step < 4; ++step) {
+        MMAX_(sums_above_bottom)(sums, x, n, t, w->max, w);
+        t += function == MMAX_SPARSEMAX ? (sums[1] - t) / (sums[0] + 1)
+                                        : (sums[2] - t * (2 - t)) / (2 * (sums[1] + (1 - t)));
     }
-    others /= 1 + r;
-    return loss + (r > 0 ? (2.0 / 3) * others * others * (2 + r) : 4.0 / 3 - 2 * r);
+    MMAX_(sums_above_bottom)(sums, x, n, t, x_target, w);
+    missing = MMAX_(distance)(w->max, x_target, w->unit) + t; /* 1 - v of the target */
+    if (function == MMAX_SPARSEMAX) {
+        return 0.5 * mmax_s_dfma(missing, missing, sums[2]);
+    }
+    return (2.0 / 3) * mmax_s_dfma(missing * missing, 3 - missing, sums[3]);
 }
 
 MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mmax_real *x, size_t n,
@@ -3604,15 +3634,16 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
 {
     const double factor = t->grad_scale * c->scale, unit = function == MMAX_SPARSEMAX ? 1 : 2;
     const size_t index = (size_t)t->index;
+    const int smooth = t->smoothing > 0;
     MMAX_(candidates) w;
     MMAX_(tau) tau;
-    double active = 0, q, value;
+    double active = 0, q, q_target, p, r, value = 0;
     mmax_real x_target, v;
+    int masked;
     const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
     if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         if (loss) {
-            *loss =
-                row == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : mmax_f64_from_bits(0x7ff0000000000000);
+            *loss = mmax_f64_from_bits(row == MMAX_IS_NAN ? 0x7ff8000000000000 : 0x7ff0000000000000);
         }
         if (gx) {
             MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
@@ -3620,40 +3651,51 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
         return;
     }
     x_target = x[index];
-    for (size_t i = 0; t->smoothing > 0 && i < n; ++i) {
+    masked = mmax_is_masked(x_target);
+    for (size_t i = 0; smooth && i < n; ++i) {
         active += !mmax_is_masked(x[i]);
     }
-    q = t->smoothing > 0 ? t->smoothing / active : 0;
-    value = MMAX_(threshold_loss_part)(gx, x, 0, index, q, factor, &tau, &w, c, function);
-    value = value + MMAX_(threshold_loss_part)(gx, x, index + 1, n, q, factor, &tau, &w, c, function);
-    if (mmax_is_masked(x_target)) {
-        value = mmax_f64_from_bits(0x7ff0000000000000);
-        if (gx) {
-            gx[index] = 0;
+    q = smooth ? t->smoothing / active : 0;
+    q_target = 1 - t->smoothing + q;
+    v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), &tau, &w, c));
+    p = MMAX_(lane)(MMAX_(threshold_weight)(mmax_v_set(v), function));
+    r = v > 0 ? (double)v : 0;
+    if (smooth || loss) {
+        /* Without smoothing only the support has a part in the loss. */
+        const int few = !smooth && w.whole;
+        const mmax_real *const entries = few ? w.near_top : x;
+        const size_t count = few ? w.count : n;
+        size_t at = few ? 0 : index;
+        while (few && at < count && entries[at] != x_target) {
+            ++at;
         }
-    } else {
-        const double q_target = 1 - t->smoothing + q, root = sqrt(q_target);
-        double p, r;
-        v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), &tau, &w, c));
-        r = v > 0 ? (double)v : 0;
-        p = MMAX_(lane)(MMAX_(threshold_weight)(mmax_v_set(v), function));
-        if (function == MMAX_SPARSEMAX) {
-            value = mmax_s_dfma(0.5 * (p - q_target), p - q_target, value);
+        if (!smooth && r > 0.5) {
+            value = MMAX_(small_loss)(entries, count, x_target, &tau, &w, function);
         } else {
-            value = mmax_s_dfma((2.0 / 3) * (root - r) * (root - r), 2 * root + r, value);
+            const double root = sqrt(q_target), far = MMAX_(below_tau)(x_target, &tau, &w, c, unit);
+            for (int after = 0; after < 2; ++after) {
+                const size_t from = after ? at + 1 : 0, to = after ? count : at;
+                if (from < to) {
+                    value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor, &tau,
+                                                               &w, c, function);
+                }
+            }
+            if (function == MMAX_SPARSEMAX) {
+                value = mmax_s_dfma(0.5 * (p - q_target), p - q_target, value);
+            } else {
+                value = mmax_s_dfma((2.0 / 3) * (root - r) * (root - r), 2 * root + r, value);
+            }
+            value = mmax_s_dfma(unit * q_target, far, value);
         }
-        value = mmax_s_dfma(unit * q_target, MMAX_(below_tau)(x_target, &tau, &w, c, unit), value);
-        if (gx) {
-            gx[index] = (mmax_real)((p - q_target) * factor);
+        if (loss) {
+            *loss = masked ? mmax_f64_from_bits(0x7ff0000000000000) : MMAX_(limited)(value);
         }
     }
-    if (loss) {
-        if (value < 0.1 && t->smoothing == 0) {
-            const double start = (double)tau.high + (double)tau.low;
-            value = w.whole ? MMAX_(small_loss)(w.near_top, w.count, x_target, start, &w, function)
-                            : MMAX_(small_loss)(x, n, x_target, start, &w, function);
-        }
-        *loss = mmax_is_masked(x_target) ? value : MMAX_(limited)(value);
+    if (gx && !smooth) {
+        MMAX_(threshold_weights)(gx, x, n, &tau, &w, c, function, 1, factor);
+    }
+    if (gx) {
+        gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);
     }
 }
 
