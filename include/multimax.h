@@ -1026,6 +1026,10 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   first(a, count)      a in the first lanes, else 0
  *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
  *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
+ *   whole(a)             rounded toward 0, and
+ *   zip_low, zip_high(a, b)   a0 b0 a1 b1 .. from the first, from the last half of the lanes; d_zip_ for mmax_dvec
+ *                        (only where rows go side by side: AVX-512, AVX2, NEON)
+ *   MMAX_(fold_one)(a)   f32: the lanes' sum in double, halves being added; where there is zip
  *   MMAX_(fold)(acc, out)   f32: 32 partial sums to 8 doubles, lanes that are 8, 16, .. apart being added
  */
 #    if MMAX_PASS_DOUBLE
@@ -1154,7 +1158,28 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 }
 /* Through a register: compressing to memory is slow on some machines. */
 #        define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
-#        define mmax_m_count(m)          ((size_t)_mm_popcnt_u32(m))
+#        if !MMAX_PASS_DOUBLE
+MMAX_INLINE double MMAX_(fold_one)(__m512 a)
+{
+    const mmax_dvec eight =
+        _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)));
+    return MMAX_(d_total)(&eight);
+}
+#        endif
+#        define mmax_v_whole(a)       MMAX_I(roundscale)(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#        define mmax_d_zip_low(a, b)  _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b)
+#        define mmax_d_zip_high(a, b) _mm512_permutex2var_pd(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_zip_low(a, b)  mmax_d_zip_low(a, b)
+#            define mmax_v_zip_high(a, b) mmax_d_zip_high(a, b)
+#        else
+#            define mmax_v_zip_low(a, b) \
+                _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b)
+#            define mmax_v_zip_high(a, b) \
+                _mm512_permutex2var_ps(   \
+                    a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b)
+#        endif
+#        define mmax_m_count(m) ((size_t)_mm_popcnt_u32(m))
 
 /* ---- AVX2 with FMA ---- */
 #    elif defined(MMAX_PASS_AVX2)
@@ -1274,6 +1299,26 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
+#        if !MMAX_PASS_DOUBLE
+MMAX_INLINE double MMAX_(fold_one)(__m256 a)
+{
+    const mmax_dvec eight[2] = {_mm256_cvtps_pd(_mm256_castps256_ps128(a)),
+                                _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1))};
+    return MMAX_(d_total)(eight);
+}
+#        endif
+#        define mmax_v_whole(a)       MMAX_I(round)(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#        define mmax_d_zip_low(a, b)  _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x20)
+#        define mmax_d_zip_high(a, b) _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x31)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_zip_low(a, b)  mmax_d_zip_low(a, b)
+#            define mmax_v_zip_high(a, b) mmax_d_zip_high(a, b)
+#        else
+#            define mmax_v_zip_low(a, b) \
+                _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20)
+#            define mmax_v_zip_high(a, b) \
+                _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31)
+#        endif
 
 /* ---- SSE2 ---- */
 #    elif defined(MMAX_PASS_SSE2)
@@ -1452,6 +1497,11 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 #        define mmax_v_keep(m, a)      mmax_v_from_bits(MMAX_U(vandq)(m, mmax_v_bits(a)))
 #        define mmax_v_hmax(a)         MMAX_I(vmaxvq)(a)
 #        define mmax_v_hmin(a)         MMAX_I(vminvq)(a)
+#        define mmax_v_whole(a)        MMAX_I(vrndq)(a)
+#        define mmax_v_zip_low(a, b)   MMAX_I(vzip1q)(a, b)
+#        define mmax_v_zip_high(a, b)  MMAX_I(vzip2q)(a, b)
+#        define mmax_d_zip_low(a, b)   vzip1q_f64(a, b)
+#        define mmax_d_zip_high(a, b)  vzip2q_f64(a, b)
 #        if MMAX_PASS_DOUBLE
 #            define mmax_m_not(m)       vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
 #            define mmax_m_bits(m)      ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
@@ -1505,6 +1555,12 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     const float64x2_t two = vaddq_f64(vaddq_f64(sum[0], sum[2]), vaddq_f64(sum[1], sum[3]));
     return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
 }
+#        if !MMAX_PASS_DOUBLE
+MMAX_INLINE double MMAX_(fold_one)(float32x4_t a)
+{
+    return vaddvq_f64(vaddq_f64(vcvt_f64_f32(vget_low_f32(a)), vcvt_f64_f32(vget_high_f32(a))));
+}
+#        endif
 
 /* ---- WebAssembly SIMD128 ---- */
 #    elif defined(MMAX_PASS_WASM128)
@@ -1733,8 +1789,10 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 #        define mmax_v_store_part(p, count, a)   ((void)(a))
 #        define mmax_v_first(a, count)           (a)
 #    endif
+/* Plain C and the instruction sets without fma have the same bits by simpler ways: speed is not the aim there. */
+#    define MMAX_FAST (MMAX_FMA && MMAX_WIDTH > 1)
 /* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
-#    if MMAX_FMA && MMAX_WIDTH > 1
+#    if MMAX_FAST
 #        define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
 #    else
 #        define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
@@ -1840,10 +1898,9 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #    endif
 
 /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
-#    define MMAX_PAIR  (2 * MMAX_LANES)
-#    define MMAX_CHUNK (8 * MMAX_LANES)
-/* Of exponentials fewer: the roundings of a longer chain of additions would take a weight beyond 4 ULP. */
-#    define MMAX_EXP_CHUNK MMAX_PAIR
+#    define MMAX_PAIR      (2 * MMAX_LANES)
+#    define MMAX_CHUNK     (8 * MMAX_LANES)
+#    define MMAX_EXP_CHUNK (8 * MMAX_PAIR)
 
 typedef struct MMAX_(sum) {
     mmax_dvec sum[MMAX_DREGS];
@@ -1956,31 +2013,29 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             MMAX_(sums_add)(sums, copy_, sum_count);                 \
         }
 
-/* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
-#    define MMAX_SWEEP_LANES(n, sums, sum_count, width, chunk, main_step, tail_step)                                \
-        do {                                                                                                        \
-            const size_t whole_ = (n) - (n) % (width);                                                              \
-            for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += (chunk)) {                                           \
-                const size_t end_ = whole_ - chunk_ < (chunk) ? whole_ : chunk_ + (chunk);                          \
-                mmax_vec lanes_block_[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
-                MMAX_LANES_CLEAR(lanes_block_, sum_count)                                                           \
-                for (size_t at_ = chunk_; at_ < end_; at_ += (width)) {                                             \
-                    MMAX_EACH(k_) { main_step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) } \
-                }                                                                                                   \
-                MMAX_LANES_FLUSH(sums, lanes_block_, sum_count)                                                     \
-            }                                                                                                       \
-            if (whole_ < (n)) {                                                                                     \
-                mmax_vec lanes_rest_[MMAX_MOST_SUMS][MMAX_REGS];                                                    \
-                MMAX_LANES_CLEAR(lanes_rest_, sum_count)                                                            \
-                for (size_t at_ = whole_; at_ < (n); at_ += MMAX_WIDTH) {                                           \
-                    const int k_ = (int)(at_ / MMAX_WIDTH % MMAX_REGS);                                             \
-                    tail_step(at_, (ptrdiff_t)((n)-at_), k_, rest_)                                                 \
-                }                                                                                                   \
-                MMAX_LANES_FLUSH(sums, lanes_rest_, sum_count)                                                      \
-            }                                                                                                       \
+/* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. */
+#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)                                                         \
+        do {                                                                                                 \
+            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_CHUNK) {                                    \
+                const size_t end_ = (n)-chunk_ < MMAX_CHUNK ? (n) : chunk_ + MMAX_CHUNK;                     \
+                size_t at_ = chunk_;                                                                         \
+                mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS];                                              \
+                MMAX_LANES_CLEAR(lanes_all_, sum_count)                                                      \
+                for (; at_ + MMAX_LANES <= end_; at_ += MMAX_LANES) {                                        \
+                    MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, all_) } \
+                }                                                                                            \
+                if (at_ < end_) {                                                                            \
+                    MMAX_EACH(k_)                                                                            \
+                    {                                                                                        \
+                        const size_t from_ = at_ + (size_t)(k_ * MMAX_WIDTH);                                \
+                        if (from_ < end_) {                                                                  \
+                            step(from_, (ptrdiff_t)(end_ - from_), k_, all_)                                 \
+                        }                                                                                    \
+                    }                                                                                        \
+                }                                                                                            \
+                MMAX_LANES_FLUSH(sums, lanes_all_, sum_count)                                                \
+            }                                                                                                \
         } while (0)
-#    define MMAX_SWEEP_SUM(n, sums, sum_count, step) \
-        MMAX_SWEEP_LANES(n, sums, sum_count, MMAX_LANES, MMAX_CHUNK, step, step)
 
 /* A register's first lane: the arithmetic of the kernels for a single entry. */
 MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
@@ -2126,11 +2181,10 @@ MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) 
     const mmax_vec f = MMAX_(reduce)(x, mmax_v_sub(rounder, n), c);
     const mmax_vec power = mmax_v_pow2(n);
 #    if MMAX_PASS_DOUBLE
-    const mmax_vec slope = mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n));
+    return mmax_v_fma(power, mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n)), power);
 #    else
-    const mmax_vec slope = mmax_v_mul(f, MMAX_POW2_POLYNOMIAL(f));
+    return mmax_v_fma(mmax_v_mul(power, f), MMAX_POW2_POLYNOMIAL(f), power);
 #    endif
-    return mmax_v_fma(power, slope, power);
 }
 
 /* ---- the origin of a row: what its exponentials are relative to ---- */
@@ -2162,9 +2216,9 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(mmax_real min, mmax_real max, size_t 
         o.kind = (max - min) * c->log2e < MMAX_PLAIN_RANGE && n <= ((size_t)1 << 30) ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
     }
     {
-        const int whole = (int)exponent;
-        o.rounder = MMAX_ROUND_TO_EIGHTH - (mmax_real)(whole - MMAX_BIAS);
-        o.lowest = (mmax_real)(whole - MMAX_BIAS + MMAX_LOWEST) * c->log2e_inverse;
+        const mmax_real whole = (mmax_real)(int)exponent;
+        o.rounder = MMAX_ROUND_TO_EIGHTH - (whole - MMAX_BIAS);
+        o.lowest = (whole + (MMAX_LOWEST - MMAX_BIAS)) * c->log2e_inverse;
     }
     return o;
 }
@@ -2373,58 +2427,98 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, mmax_vec score, const MMAX_(ori
 }
 
 /* Second pass: exponentials relative to the origin, into y where `store` says so; with `rest` the entries at the
- * maximum are counted and left out of the sum, so that log(sum) does not lose what is small beside them. */
+ * maximum are counted and left out of the sum, so that log(sum) does not lose what is small beside them.
+ * The roundings of a plain chain of additions would take a weight beyond 4 ULP. Entries MMAX_LANES apart are added in
+ * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
+ * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
+ */
+#    define MMAX_ABOVE_EXPS ((mmax_real)590295810358705651712.0) /* 2^69: 16 exponentials, each below 2^65 */
 MMAX_INLINE MMAX_(exp_sums)
-    MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c,
-                   int function, int careful, int kind, int store, int rest)
+    MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
+                   const MMAX_(call) * call, int function, int careful, int kind, int store, int rest)
 {
+    /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
+    const MMAX_(origin) origin = *row_origin, *const o = &origin;
+    const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec max = mmax_v_set(o->max), one = mmax_v_set((mmax_real)1);
+    const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
+    const size_t last = n > MMAX_PAIR ? (n - 1) / MMAX_PAIR * MMAX_PAIR : 0;
+    mmax_vec pair[MMAX_REGS], tie[MMAX_REGS];
     MMAX_(sum) sums[2];
     MMAX_(exp_sums) result;
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_TERM(e, at, left, k, part)                                                            \
-        mmax_vec e;                                                                                    \
-        {                                                                                              \
-            const mmax_vec logit = MMAX_(load_upto)(x + (at), left, mmax_v_zero());                    \
-            const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
-            e = MMAX_(exp_part)(logit, score, o, c, function, kind);                                   \
-            if (store) {                                                                               \
-                MMAX_(store_upto)(y + (at), left, e);                                                  \
-            }                                                                                          \
-            if (rest) {                                                                                \
-                const mmax_vec tie = MMAX_(first_upto)(mmax_v_keep(mmax_v_le(max, score), one), left); \
-                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], tie);                              \
-                e = mmax_v_keep(mmax_v_nle(max, score), e);                                            \
-            }                                                                                          \
-            e = MMAX_(first_upto)(e, left);                                                            \
+    MMAX_EACH(k) { tie[k] = mmax_v_zero(); }
+#    define MMAX_TERM(e, at, left, k)                                                                     \
+        mmax_vec e;                                                                                       \
+        {                                                                                                 \
+            const mmax_vec logit = MMAX_(load_upto)(x + (at), left, mmax_v_zero());                       \
+            const mmax_vec score = MMAX_(score)(logit, c, function, careful);                             \
+            e = MMAX_(exp_part)(logit, score, o, c, function, kind);                                      \
+            if (store) {                                                                                  \
+                MMAX_(store_upto)(y + (at), left, e);                                                     \
+            }                                                                                             \
+            if (rest) {                                                                                   \
+                const mmax_vec at_max = MMAX_(first_upto)(mmax_v_keep(mmax_v_le(max, score), one), left); \
+                tie[k] = mmax_v_add(tie[k], at_max);                                                      \
+                e = mmax_v_keep(mmax_v_nle(max, score), e);                                               \
+            }                                                                                             \
+            e = MMAX_(first_upto)(e, left);                                                               \
         }
-    /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
-#    define MMAX_STEP_PAIR(at, left, k, part)          \
-        MMAX_TERM(e0_, at, left, k, part)              \
-        MMAX_TERM(e1_, at + MMAX_LANES, left, k, part) \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));
-#    define MMAX_STEP(at, left, k, part)  \
-        MMAX_TERM(e0_, at, left, k, part) \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_);
-    if (rest) {
-        MMAX_SWEEP_LANES(n, sums, 2, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
-    } else {
-        MMAX_SWEEP_LANES(n, sums, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
+    for (size_t chunk = 0; chunk < last; chunk += MMAX_EXP_CHUNK) {
+        const size_t end = last - chunk < MMAX_EXP_CHUNK ? last : chunk + MMAX_EXP_CHUNK;
+        mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
+        MMAX_EACH(k)
+        {
+            total[k] = above;
+            lost[k] = mmax_v_zero();
+        }
+        for (size_t at = chunk; at < end; at += MMAX_PAIR) {
+            MMAX_EACH(k)
+            {
+                const size_t first = at + (size_t)(k * MMAX_WIDTH);
+                MMAX_TERM(e0, first, (ptrdiff_t)MMAX_WIDTH, k)
+                MMAX_TERM(e1, first + MMAX_LANES, (ptrdiff_t)MMAX_WIDTH, k)
+                const mmax_vec both = mmax_v_add(e0, e1), sum = mmax_v_opaque(mmax_v_add(total[k], both));
+                lost[k] = mmax_v_add(lost[k], mmax_v_sub(both, mmax_v_opaque(mmax_v_sub(sum, total[k]))));
+                total[k] = sum;
+            }
+        }
+        MMAX_EACH(k) { total[k] = mmax_v_sub(total[k], above); }
+        MMAX_(sum_add)(&sums[0], total);
+        MMAX_(sum_add)(&sums[0], lost);
+        if (rest) {
+            MMAX_(sum_add)(&sums[1], tie);
+            MMAX_EACH(k) { tie[k] = mmax_v_zero(); }
+        }
     }
-#    undef MMAX_STEP
-#    undef MMAX_STEP_PAIR
+    MMAX_EACH(k)
+    {
+        const ptrdiff_t left = (ptrdiff_t)(n - last) - k * MMAX_WIDTH;
+        pair[k] = mmax_v_zero();
+        if (left > 0) {
+            MMAX_TERM(e0, last + (size_t)(k * MMAX_WIDTH), left, k)
+            pair[k] = e0;
+            if (left > MMAX_LANES) {
+                MMAX_TERM(e1, last + (size_t)(k * MMAX_WIDTH) + MMAX_LANES, left - MMAX_LANES, k)
+                pair[k] = mmax_v_add(e0, e1);
+            }
+        }
+    }
+    MMAX_(sum_add)(&sums[0], pair);
+    if (rest) {
+        MMAX_(sum_add)(&sums[1], tie);
+    }
 #    undef MMAX_TERM
     result.rest = MMAX_(sum_total)(&sums[0]);
     result.ties = rest ? MMAX_(sum_total)(&sums[1]) : 0;
     return result;
 }
 
-/* The right instance for this row. Where speed is not the aim, plain C and the instruction sets without fma, all rows
- * are GENERAL ones: the bits are the same. */
+/* The right instance for this row; without MMAX_FAST all rows are GENERAL ones. */
 MMAX_INLINE MMAX_(exp_sums) MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                                const MMAX_(call) * c, int function, int careful, int store, int rest)
 {
-#    if MMAX_FMA && MMAX_WIDTH > 1
+#    if MMAX_FAST
     if (o->kind == MMAX_ROW_PLAIN && !careful) {
         return MMAX_(exp_row)(y, x, n, o, c, function, 0, MMAX_ROW_PLAIN, store, rest);
     }
@@ -2453,28 +2547,52 @@ MMAX_INLINE double MMAX_(product_rest)(double a, double b)
 /* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. In f64
  * 1/sum has a second part, left out where its product would be that small: its rounding would take a weight beyond
  * 4 ULP. In f32 the rounding of the sum itself is missing, and makes room for it. */
-MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
+typedef struct MMAX_(scaling) {
+    mmax_real factor;   /* 1/sum */
+    mmax_real smallest; /* exponentials below it have no normal weight */
+#    if MMAX_PASS_DOUBLE
+    mmax_real rest;  /* of 1/sum, in the double after the last */
+    mmax_real bound; /* exponentials from which the rest is used */
+#    endif
+} MMAX_(scaling);
+
+MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(double sum)
 {
     const double inverse = 1.0 / sum;
-    const mmax_vec factor = mmax_v_set((mmax_real)inverse);
-    const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
+    MMAX_(scaling) w;
+    w.factor = (mmax_real)inverse;
+    w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE);
 #    if MMAX_PASS_DOUBLE
-    const mmax_vec rest = mmax_v_set(MMAX_(product_rest)(inverse, sum) * inverse);
-    const mmax_vec bound = mmax_v_set(MMAX_REAL_MIN * sum * MMAX_TWO_TO_64);
-#        define MMAX_SCALED(e) \
-            mmax_v_fma(e, factor, mmax_v_mul(clamped ? mmax_v_keep(mmax_v_le(bound, mmax_v_abs(e)), e) : e, rest))
-#    else
-#        define MMAX_SCALED(e) mmax_v_mul(e, factor)
+    w.rest = MMAX_(product_rest)(inverse, sum) * inverse;
+    w.bound = MMAX_REAL_MIN * sum * MMAX_TWO_TO_64;
 #    endif
-#    define MMAX_STEP(at, left, k, part)                               \
-        mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero());   \
-        if (clamped) {                                                 \
-            e_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(e_)), e_); \
-        }                                                              \
-        MMAX_(store_upto)(y + at, left, MMAX_SCALED(e_));
+    return w;
+}
+
+MMAX_INLINE mmax_vec MMAX_(scaled)(mmax_vec e, const MMAX_(scaling) * w, int clamped)
+{
+    const mmax_vec factor = mmax_v_set(w->factor);
+    if (clamped) {
+        e = mmax_v_keep(mmax_v_le(mmax_v_set(w->smallest), mmax_v_abs(e)), e);
+    }
+#    if MMAX_PASS_DOUBLE
+    {
+        const mmax_vec top = clamped ? mmax_v_keep(mmax_v_le(mmax_v_set(w->bound), mmax_v_abs(e)), e) : e;
+        return mmax_v_fma(e, factor, mmax_v_mul(top, mmax_v_set(w->rest)));
+    }
+#    else
+    return mmax_v_mul(e, factor);
+#    endif
+}
+
+MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
+{
+    const MMAX_(scaling) w = MMAX_(scaling_of)(sum);
+#    define MMAX_STEP(at, left, k, part)                                   \
+        const mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero()); \
+        MMAX_(store_upto)(y + at, left, MMAX_(scaled)(e_, &w, clamped));
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
-#    undef MMAX_SCALED
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
@@ -2605,28 +2723,6 @@ MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, cons
     }
 }
 
-/* y = weights of one row */
-MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
-{
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
-    MMAX_(origin) o;
-    int careful;
-    const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
-    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
-        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
-    } else {
-        const double sum = function == MMAX_EVSOFTMAX ? MMAX_(exp_evsoftmax)(y, x, n, &o, c)
-                                                      : MMAX_(exp_softmax)(y, sigma ? y : x, n, &o, c);
-        if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
-            MMAX_(fill_nan)(y, y, n, o.kind == MMAX_ROW_GENERAL);
-        } else if (o.kind == MMAX_ROW_PLAIN && function != MMAX_EVSOFTMAX) {
-            MMAX_(scale_row)(y, n, sum, 0);
-        } else {
-            MMAX_(scale_row)(y, n, sum, 1);
-        }
-    }
-}
-
 /* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
 #    define MMAX_EACH_ROW(out, out_stride, past, row_code)                      \
         for (size_t row = 0; row < s->rows; ++row) {                            \
@@ -2637,10 +2733,278 @@ MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n
             }                                                                   \
         }
 
+/* ---- forward: the three passes over each row ---- */
+typedef struct MMAX_(row) {
+    mmax_real *y;
+    const mmax_real *x;
+    size_t n;
+    MMAX_(origin) origin;
+    double sum;
+    int state; /* MMAX_IS_NORMAL, .. */
+} MMAX_(row);
+
+MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, int function)
+{
+    int careful;
+    r->state = MMAX_(begin)(&r->origin, &careful, r->y, r->x, r->n, c, function);
+}
+MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    if (r->state == MMAX_IS_NORMAL) {
+        r->sum = function == MMAX_EVSOFTMAX ? MMAX_(exp_evsoftmax)(r->y, r->x, r->n, &r->origin, c)
+                                            : MMAX_(exp_softmax)(r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
+    }
+}
+MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, int function)
+{
+    if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
+        MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
+    } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
+        MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
+    } else if (r->origin.kind == MMAX_ROW_PLAIN && function != MMAX_EVSOFTMAX) {
+        MMAX_(scale_row)(r->y, r->n, r->sum, 0);
+    } else {
+        MMAX_(scale_row)(r->y, r->n, r->sum, 1);
+    }
+}
+
+#    define MMAX_SIDE_BY_SIDE 4
+#    define MMAX_SHORT_BYTES  4096
+
+/* Short rows go through the passes side by side: each pass ends in a chain of dependent instructions, which the next
+ * row's work then fills. */
+MMAX_INLINE void MMAX_(normalise_rows)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
+                                       const mmax_shape *s)
+{
+    const size_t most = s->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
+    MMAX_(row) r[MMAX_SIDE_BY_SIDE];
+    for (size_t row = 0; row < s->rows; row += most) {
+        const size_t count = s->rows - row < most ? s->rows - row : most;
+        for (size_t i = 0; i < count; ++i) {
+            r[i].y = y + (row + i) * s->y_stride;
+            r[i].x = x + (row + i) * s->x_stride;
+            r[i].n = s->lengths ? s->lengths[row + i] : s->cols;
+            MMAX_(row_begin)(&r[i], c, function);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            MMAX_(row_exp)(&r[i], c, function);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            MMAX_(row_end)(&r[i], function);
+            if (r[i].n < s->cols) {
+                MMAX_(fill)(r[i].y + r[i].n, s->cols - r[i].n, 0);
+            }
+        }
+    }
+}
+
+#    if MMAX_FAST
+/* One number of each of MMAX_WIDTH rows, a register from MMAX_WIDTH registers: row r's result is in lane r. */
+#        define MMAX_ACROSS(name, op)                                                                \
+            MMAX_INLINE mmax_vec MMAX_(name##_pair)(mmax_vec a, mmax_vec b)                          \
+            {                                                                                        \
+                return op(mmax_v_zip_low(a, b), mmax_v_zip_high(a, b));                              \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_2)(const mmax_real *rows, int step)                    \
+            {                                                                                        \
+                return MMAX_(name##_pair)(mmax_v_load(rows), mmax_v_load(rows + step * MMAX_WIDTH)); \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_4)(const mmax_real *rows, int step)                    \
+            {                                                                                        \
+                return MMAX_(name##_pair)(MMAX_(name##_2)(rows, 2 * step),                           \
+                                          MMAX_(name##_2)(rows + step * MMAX_WIDTH, 2 * step));      \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_8)(const mmax_real *rows, int step)                    \
+            {                                                                                        \
+                return MMAX_(name##_pair)(MMAX_(name##_4)(rows, 2 * step),                           \
+                                          MMAX_(name##_4)(rows + step * MMAX_WIDTH, 2 * step));      \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_16)(const mmax_real *rows, int step)                   \
+            {                                                                                        \
+                return MMAX_(name##_pair)(MMAX_(name##_8)(rows, 2 * step),                           \
+                                          MMAX_(name##_8)(rows + step * MMAX_WIDTH, 2 * step));      \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name)(const mmax_real *rows)                                  \
+            {                                                                                        \
+                return MMAX_WIDTH == 16  ? MMAX_(name##_16)(rows, 1)                                 \
+                       : MMAX_WIDTH == 8 ? MMAX_(name##_8)(rows, 1)                                  \
+                       : MMAX_WIDTH == 4 ? MMAX_(name##_4)(rows, 1)                                  \
+                                         : MMAX_(name##_2)(rows, 1);                                 \
+            }
+MMAX_ACROSS(across_max, mmax_v_max)
+
+/* The sum of a row's only pair of blocks; `one` says that only its first register is not 0. */
+MMAX_INLINE double MMAX_(short_total)(const mmax_vec *pair, int one)
+{
+    MMAX_(sum) sum;
+#        if !MMAX_PASS_DOUBLE
+    if (one) {
+        return MMAX_(fold_one)(pair[0]);
+    }
+#        else
+    (void)one;
+#        endif
+    MMAX_(sum_clear)(&sum);
+    MMAX_(sum_add)(&sum, pair);
+    return MMAX_(sum_total)(&sum);
+}
+
+/* MMAX_WIDTH rows of at most MMAX_PAIR entries: what a row has one of, a register has for all of them. The same
+ * arithmetic as row by row. */
+typedef struct MMAX_(group) {
+    mmax_real *y;
+    const mmax_real *x;
+    mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* MultiMax: sigma, before */
+    mmax_real rounder[MMAX_WIDTH], lowest[MMAX_WIDTH];
+    double total[MMAX_WIDTH];
+    int good; /* 0 if a score is infinite or too large: then row by row */
+} MMAX_(group);
+
+/* n, its registers and their stride in e; `one` says that one register will do. */
+typedef struct MMAX_(group_shape) {
+    size_t n, registers, width, x_stride, y_stride;
+    int one;
+} MMAX_(group_shape);
+
+MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), exponent, whole;
+    mmax_mask good;
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        const mmax_real *const row = g->x + r * s->x_stride;
+        const mmax_vec first = mmax_v_set(row[0]);
+        mmax_vec max = mmax_v_zero();
+        for (size_t i = 0; i < s->registers; ++i) {
+            const size_t at = i * MMAX_WIDTH;
+            const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(s->n - at), first);
+            const mmax_vec score = MMAX_(score)(logit, c, function, 0);
+            max = i == 0 ? score : mmax_v_max(score, max);
+            if (sigma) {
+                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);
+                mmax_v_store(g->e + r * s->width + at, score);
+            } else {
+                smallest = mmax_v_min(logit, smallest);
+            }
+        }
+        mmax_v_store(high + r * MMAX_WIDTH, max);
+    }
+    exponent = mmax_v_mul(MMAX_(across_max)(high), mmax_v_set(c->log2e));
+    whole = mmax_v_whole(exponent);
+    good =
+        mmax_m_and(mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT)),
+                   sigma ? mmax_v_le(largest, mmax_v_set(c->safe)) : mmax_v_lt(mmax_v_set(-MMAX_INFINITY), smallest));
+    g->good = mmax_m_bits(good) == (1u << MMAX_WIDTH) - 1u;
+    mmax_v_store(g->rounder, mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS))));
+    mmax_v_store(g->lowest,
+                 mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
+}
+
+MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        const mmax_real *const row = g->x + r * s->x_stride;
+        mmax_real *const e_row = g->e + r * s->width;
+        mmax_vec pair[MMAX_REGS];
+        MMAX_(origin) o;
+        o.rounder = g->rounder[r];
+        o.lowest = g->lowest[r];
+#        define MMAX_TERM(e, i)                                                                                       \
+            const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
+            const ptrdiff_t left = (ptrdiff_t)(s->n - at);                                                            \
+            const mmax_vec score = sigma ? mmax_v_load(e_row + at) : MMAX_(load_upto)(row + at, left, mmax_v_zero()); \
+            e = MMAX_(exp_part)(score, score, &o, c, function, MMAX_ROW_CLAMP);                                       \
+            mmax_v_store(e_row + at, e);                                                                              \
+            e = MMAX_(first_upto)(e, left);
+        MMAX_EACH(k)
+        {
+            pair[k] = mmax_v_zero();
+            if ((size_t)k < s->registers) {
+                MMAX_TERM(pair[k], k)
+            }
+            if ((size_t)(k + MMAX_REGS) < s->registers) {
+                mmax_vec second;
+                MMAX_TERM(second, k + MMAX_REGS)
+                pair[k] = mmax_v_add(pair[k], second);
+            }
+        }
+#        undef MMAX_TERM
+        g->total[r] = MMAX_(short_total)(pair, s->one);
+    }
+}
+
+MMAX_INLINE void MMAX_(group_end)(const MMAX_(group) * g, const MMAX_(group_shape) * s)
+{
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        mmax_real *const row = g->y + r * s->y_stride;
+        const MMAX_(scaling) w = MMAX_(scaling_of)(g->total[r]);
+        for (size_t i = 0; i < s->registers; ++i) {
+            const size_t at = i * MMAX_WIDTH;
+            const mmax_vec e = mmax_v_load(g->e + r * s->width + at);
+            MMAX_(store_upto)(row + at, (ptrdiff_t)(s->n - at), MMAX_(scaled)(e, &w, 1));
+        }
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
+            MMAX_(fill)(row, s->n, MMAX_QUIET_NAN);
+        }
+    }
+}
+
+/* A group's exponentials, then the next group's first pass, then the weights: each waits for a chain of dependent
+ * instructions that the other fills. */
+MMAX_INLINE void MMAX_(normalise_groups)(mmax_real *y, const mmax_real *x, size_t groups, int one,
+                                         const MMAX_(call) * call, int function, const mmax_shape *shape)
+{
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const MMAX_(group_shape) s = {shape->cols,
+                                  one ? 1 : (shape->cols + MMAX_WIDTH - 1) / MMAX_WIDTH,
+                                  one ? MMAX_WIDTH : MMAX_PAIR,
+                                  shape->x_stride,
+                                  shape->y_stride,
+                                  one};
+    MMAX_(group) group[2];
+    for (size_t i = 0; i <= groups; ++i) {
+        MMAX_(group) *const next = &group[i % 2], *const g = &group[(i + 1) % 2];
+        if (i > 0 && g->good) {
+            MMAX_(group_exp)(g, &s, c, function);
+        }
+        if (i < groups) {
+            next->y = y + i * MMAX_WIDTH * s.y_stride;
+            next->x = x + i * MMAX_WIDTH * s.x_stride;
+            MMAX_(group_begin)(next, &s, c, function);
+        }
+        if (i > 0 && g->good) {
+            MMAX_(group_end)(g, &s);
+        } else if (i > 0) {
+            mmax_shape rows = *shape;
+            rows.rows = MMAX_WIDTH;
+            MMAX_(normalise_rows)(g->y, g->x, call, function, &rows);
+        }
+    }
+}
+#    endif
+
 MMAX_INLINE void MMAX_(normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
-                                  const mmax_shape *s){
-    MMAX_EACH_ROW(y, s->y_stride, 0,
-                  MMAX_(normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))}
+                                  const mmax_shape *s)
+{
+    mmax_shape rest = *s;
+#    if MMAX_FAST
+    if (s->cols <= MMAX_PAIR && !s->lengths && !c->general && function != MMAX_EVSOFTMAX) {
+        const size_t groups = s->rows / MMAX_WIDTH, done = groups * MMAX_WIDTH;
+        if (s->cols <= MMAX_WIDTH) {
+            MMAX_(normalise_groups)(y, x, groups, 1, c, function, s);
+        } else {
+            MMAX_(normalise_groups)(y, x, groups, 0, c, function, s);
+        }
+        rest.rows -= done;
+        y += done * s->y_stride;
+        x += done * s->x_stride;
+    }
+#    endif
+    MMAX_(normalise_rows)(y, x, c, function, &rest);
+}
 
 MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
@@ -4160,6 +4524,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_pow2_rest
 #    undef mmax_v_hmax
 #    undef mmax_v_hmin
+#    undef mmax_v_zip_low
+#    undef mmax_v_zip_high
+#    undef mmax_d_zip_low
+#    undef mmax_d_zip_high
 #    undef mmax_v_collect
 #    undef mmax_m_count
 #    undef mmax_v_as_mask
@@ -4176,6 +4544,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_SIGN
 #    undef MMAX_LOW_BITS
 #    undef MMAX_REGS
+#    undef MMAX_FAST
 #    undef MMAX_EACH
 #    undef MMAX_EACH_D
 #    undef mmax_s_dfma
@@ -4197,11 +4566,11 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_PAIR
 #    undef MMAX_CHUNK
 #    undef MMAX_EXP_CHUNK
+#    undef MMAX_ABOVE_EXPS
 #    undef MMAX_SWEEP
 #    undef MMAX_MOST_SUMS
 #    undef MMAX_LANES_CLEAR
 #    undef MMAX_LANES_FLUSH
-#    undef MMAX_SWEEP_LANES
 #    undef MMAX_SWEEP_SUM
 #    undef MMAX_LOG2E
 #    undef MMAX_LOG2E_REST
@@ -4213,6 +4582,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_LOWEST
 #    undef MMAX_H
 #    undef MMAX_EACH_ROW
+#    undef MMAX_SIDE_BY_SIDE
+#    undef MMAX_ACROSS
+#    undef mmax_v_whole
+#    undef MMAX_SHORT_BYTES
 #    undef MMAX_EACH_TARGET
 #    undef MMAX_BUFFER
 #    undef MMAX_FEW
