@@ -2129,29 +2129,41 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
 #    if MMAX_PASS_DOUBLE
 #        define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
 /* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
-#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
-            MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.525677512164676475e-5), f, 1.54045305719108130e-4), \
-                                               f, 1.33335579020565746e-3),                                             \
-                                        f, 9.618129084775991350e-3),                                                   \
-                                 f, 5.550410866486828883e-2),                                                          \
-                          f, 0.24022650695911557106),                                                                  \
-                   f, 0.69314718055994528623)
-#        define MMAX_SHIFT_LIMIT 8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
+#        define MMAX_P1 0.69314718055994528623
+#        define MMAX_P2 0.24022650695911557106
+#        define MMAX_P3 5.550410866486828883e-2
+#        define MMAX_P4 9.618129084775991350e-3
+#        define MMAX_P5 1.33335579020565746e-3
+#        define MMAX_P6 1.54045305719108130e-4
+#        define MMAX_P7 1.525677512164676475e-5
+#        define MMAX_POW2_POLYNOMIAL(f)                                                                              \
+            MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P7), f, MMAX_P6), f, MMAX_P5), f, MMAX_P4), f, \
+                                 MMAX_P3),                                                                           \
+                          f, MMAX_P2),                                                                               \
+                   f, MMAX_P1)
+/* Of P(f) the even part, and the odd part over f, in q = f^2 */
+#        define MMAX_POW2_EVEN(q) MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P7), q, MMAX_P5), q, MMAX_P3), q, MMAX_P1)
+#        define MMAX_POW2_ODD(q)  MMAX_H(MMAX_H(mmax_v_set(MMAX_P6), q, MMAX_P4), q, MMAX_P2)
+#        define MMAX_SHIFT_LIMIT  8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
 #        define MMAX_PLAIN_RANGE \
             920.0 /* range of a row, in powers of two, with no underflow up to 2^30 entries, nor in the last
                                              places of a weight */
 #        define MMAX_BIAS   64      /* exponentials are 2^64 times too large, the low ones stay normal */
 #        define MMAX_LOWEST (-1020) /* exponent at which low entries are held */
 #    else
-#        define MMAX_ROUND_TO_EIGHTH 1572864.0f /* 1.5 * 2^20 */
+#        define MMAX_ROUND_TO_EIGHTH    1572864.0f /* 1.5 * 2^20 */
 /* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
-#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
-            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(9.61861293762922e-3f), f, 5.55081218481064e-2f), f, 0.24022650718688965f), \
-                   f, 0.69314718246459961f)
-#        define MMAX_SHIFT_LIMIT 1024.0f
-#        define MMAX_PLAIN_RANGE 64.0f
-#        define MMAX_BIAS        64
-#        define MMAX_LOWEST      (-100)
+#        define MMAX_P1                 0.69314718246459961f
+#        define MMAX_P2                 0.24022650718688965f
+#        define MMAX_P3                 5.55081218481064e-2f
+#        define MMAX_P4                 9.61861293762922e-3f
+#        define MMAX_POW2_POLYNOMIAL(f) MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P4), f, MMAX_P3), f, MMAX_P2), f, MMAX_P1)
+#        define MMAX_POW2_EVEN(q)       MMAX_H(mmax_v_set(MMAX_P3), q, MMAX_P1)
+#        define MMAX_POW2_ODD(q)        MMAX_H(mmax_v_set(MMAX_P4), q, MMAX_P2)
+#        define MMAX_SHIFT_LIMIT        1024.0f
+#        define MMAX_PLAIN_RANGE        64.0f
+#        define MMAX_BIAS               64
+#        define MMAX_LOWEST             (-100)
 #    endif
 #    define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
 
@@ -2432,7 +2444,7 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, mmax_vec score, const MMAX_(ori
  * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
  * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
  */
-#    define MMAX_ABOVE_EXPS ((mmax_real)590295810358705651712.0) /* 2^69: 16 exponentials, each below 2^65 */
+#    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
 MMAX_INLINE MMAX_(exp_sums)
     MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
                    const MMAX_(call) * call, int function, int careful, int kind, int store, int rest)
@@ -2442,7 +2454,7 @@ MMAX_INLINE MMAX_(exp_sums)
     const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec max = mmax_v_set(o->max), one = mmax_v_set((mmax_real)1);
     const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
-    const size_t last = n > MMAX_PAIR ? (n - 1) / MMAX_PAIR * MMAX_PAIR : 0;
+    const size_t whole = n > MMAX_PAIR ? n - n % MMAX_PAIR : 0;
     mmax_vec pair[MMAX_REGS], tie[MMAX_REGS];
     MMAX_(sum) sums[2];
     MMAX_(exp_sums) result;
@@ -2464,13 +2476,42 @@ MMAX_INLINE MMAX_(exp_sums)
             }                                                                                             \
             e = MMAX_(first_upto)(e, left);                                                               \
         }
-    for (size_t chunk = 0; chunk < last; chunk += MMAX_EXP_CHUNK) {
-        const size_t end = last - chunk < MMAX_EXP_CHUNK ? last : chunk + MMAX_EXP_CHUNK;
+    MMAX_EACH(k)
+    {
+        const size_t at = whole + (size_t)(k * MMAX_WIDTH);
+        const ptrdiff_t left = (ptrdiff_t)(n - whole) - k * MMAX_WIDTH;
+        pair[k] = mmax_v_zero();
+        if (left > 0) {
+            MMAX_TERM(e0, at, left, k)
+            pair[k] = e0;
+            if (left > MMAX_LANES) {
+                MMAX_TERM(e1, at + MMAX_LANES, left - MMAX_LANES, k)
+                pair[k] = mmax_v_add(e0, e1);
+            }
+        }
+    }
+    if (whole == 0) {
+        MMAX_(sum_add)(&sums[0], pair);
+        if (rest) {
+            MMAX_(sum_add)(&sums[1], tie);
+        }
+    }
+#    define MMAX_ADD(terms, k)                                                                           \
+        {                                                                                                \
+            const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
+            lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
+            total[k] = sum_;                                                                             \
+        }
+    for (size_t chunk = 0; chunk < whole; chunk += MMAX_EXP_CHUNK) {
+        const size_t end = whole - chunk < MMAX_EXP_CHUNK ? whole : chunk + MMAX_EXP_CHUNK;
         mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
         MMAX_EACH(k)
         {
             total[k] = above;
             lost[k] = mmax_v_zero();
+            if (chunk == 0) {
+                MMAX_ADD(pair[k], k)
+            }
         }
         for (size_t at = chunk; at < end; at += MMAX_PAIR) {
             MMAX_EACH(k)
@@ -2478,9 +2519,7 @@ MMAX_INLINE MMAX_(exp_sums)
                 const size_t first = at + (size_t)(k * MMAX_WIDTH);
                 MMAX_TERM(e0, first, (ptrdiff_t)MMAX_WIDTH, k)
                 MMAX_TERM(e1, first + MMAX_LANES, (ptrdiff_t)MMAX_WIDTH, k)
-                const mmax_vec both = mmax_v_add(e0, e1), sum = mmax_v_opaque(mmax_v_add(total[k], both));
-                lost[k] = mmax_v_add(lost[k], mmax_v_sub(both, mmax_v_opaque(mmax_v_sub(sum, total[k]))));
-                total[k] = sum;
+                MMAX_ADD(mmax_v_add(e0, e1), k)
             }
         }
         MMAX_EACH(k) { total[k] = mmax_v_sub(total[k], above); }
@@ -2491,23 +2530,7 @@ MMAX_INLINE MMAX_(exp_sums)
             MMAX_EACH(k) { tie[k] = mmax_v_zero(); }
         }
     }
-    MMAX_EACH(k)
-    {
-        const ptrdiff_t left = (ptrdiff_t)(n - last) - k * MMAX_WIDTH;
-        pair[k] = mmax_v_zero();
-        if (left > 0) {
-            MMAX_TERM(e0, last + (size_t)(k * MMAX_WIDTH), left, k)
-            pair[k] = e0;
-            if (left > MMAX_LANES) {
-                MMAX_TERM(e1, last + (size_t)(k * MMAX_WIDTH) + MMAX_LANES, left - MMAX_LANES, k)
-                pair[k] = mmax_v_add(e0, e1);
-            }
-        }
-    }
-    MMAX_(sum_add)(&sums[0], pair);
-    if (rest) {
-        MMAX_(sum_add)(&sums[1], tie);
-    }
+#    undef MMAX_ADD
 #    undef MMAX_TERM
     result.rest = MMAX_(sum_total)(&sums[0]);
     result.ties = rest ? MMAX_(sum_total)(&sums[1]) : 0;
@@ -2608,6 +2631,9 @@ MMAX_STATIC double MMAX_(careful_mean)(const mmax_real *x, size_t n)
     return sum / count * (1 / MMAX_TINY);
 }
 
+/* The rounded mean of equal entries may lie above them all. */
+MMAX_INLINE mmax_real MMAX_(mean_of)(double mean, mmax_real max) { return mean < max ? (mmax_real)mean : max; }
+
 /* First pass: decides what the row is. EMPTY rows have no weight anywhere, NAN rows a NaN or a score of +inf. */
 MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
 {
@@ -2631,8 +2657,7 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n
         if (mmax_f64_is_nan(mean)) {
             return MMAX_IS_NAN;
         }
-        /* The rounded mean of equal entries may lie above them all. */
-        o->mean = mean < e.max ? (mmax_real)mean : e.max;
+        o->mean = MMAX_(mean_of)(mean, e.max);
     }
     return MMAX_IS_NORMAL;
 }
@@ -2856,7 +2881,7 @@ typedef struct MMAX_(group) {
     mmax_real *y;
     const mmax_real *x;
     mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* MultiMax: sigma, before */
-    mmax_real rounder[MMAX_WIDTH], lowest[MMAX_WIDTH];
+    mmax_real rounder[MMAX_WIDTH], lowest[MMAX_WIDTH], mean[MMAX_WIDTH];
     double total[MMAX_WIDTH];
     int good; /* 0 if a score is infinite or too large: then row by row */
 } MMAX_(group);
@@ -2871,27 +2896,36 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) *
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
-    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), exponent, whole;
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole;
     mmax_mask good;
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_real *const row = g->x + r * s->x_stride;
         const mmax_vec first = mmax_v_set(row[0]);
-        mmax_vec max = mmax_v_zero();
+        mmax_vec row_max = mmax_v_zero(), pair[MMAX_REGS];
+        MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
         for (size_t i = 0; i < s->registers; ++i) {
             const size_t at = i * MMAX_WIDTH;
             const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(s->n - at), first);
             const mmax_vec score = MMAX_(score)(logit, c, function, 0);
-            max = i == 0 ? score : mmax_v_max(score, max);
+            row_max = i == 0 ? score : mmax_v_max(score, row_max);
             if (sigma) {
                 largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);
                 mmax_v_store(g->e + r * s->width + at, score);
             } else {
                 smallest = mmax_v_min(logit, smallest);
             }
+            if (function == MMAX_EVSOFTMAX) {
+                const size_t k = i % MMAX_REGS;
+                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(s->n - at)));
+            }
         }
-        mmax_v_store(high + r * MMAX_WIDTH, max);
+        mmax_v_store(high + r * MMAX_WIDTH, row_max);
+        if (function == MMAX_EVSOFTMAX) {
+            g->total[r] = MMAX_(short_total)(pair, s->one);
+        }
     }
-    exponent = mmax_v_mul(MMAX_(across_max)(high), mmax_v_set(c->log2e));
+    max = MMAX_(across_max)(high);
+    exponent = mmax_v_mul(max, mmax_v_set(c->log2e));
     whole = mmax_v_whole(exponent);
     good =
         mmax_m_and(mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT)),
@@ -2900,6 +2934,14 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) *
     mmax_v_store(g->rounder, mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS))));
     mmax_v_store(g->lowest,
                  mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
+    if (function == MMAX_EVSOFTMAX) {
+        mmax_v_store(g->mean, max);
+        for (int r = 0; r < MMAX_WIDTH; ++r) {
+            const double mean = g->total[r] / (double)s->n;
+            g->good = g->good && mmax_f64_is_finite(mean);
+            g->mean[r] = MMAX_(mean_of)(mean, g->mean[r]);
+        }
+    }
 }
 
 MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
@@ -2912,6 +2954,7 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(group_shape) * s
         MMAX_(origin) o;
         o.rounder = g->rounder[r];
         o.lowest = g->lowest[r];
+        o.mean = function == MMAX_EVSOFTMAX ? g->mean[r] : 0;
 #        define MMAX_TERM(e, i)                                                                                       \
             const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
             const ptrdiff_t left = (ptrdiff_t)(s->n - at);                                                            \
@@ -2991,7 +3034,7 @@ MMAX_INLINE void MMAX_(normalise)(mmax_real *y, const mmax_real *x, const MMAX_(
 {
     mmax_shape rest = *s;
 #    if MMAX_FAST
-    if (s->cols <= MMAX_PAIR && !s->lengths && !c->general && function != MMAX_EVSOFTMAX) {
+    if (s->cols <= MMAX_PAIR && !s->lengths && !c->general) {
         const size_t groups = s->rows / MMAX_WIDTH, done = groups * MMAX_WIDTH;
         if (s->cols <= MMAX_WIDTH) {
             MMAX_(normalise_groups)(y, x, groups, 1, c, function, s);
@@ -3464,7 +3507,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
 #    define MMAX_BUFFER (4 * MMAX_CHUNK)
 
 typedef struct MMAX_(candidates) {
-    mmax_real near_top[MMAX_BUFFER + MMAX_WIDTH]; /* their x */
+    mmax_real near_top[MMAX_BUFFER + MMAX_PAIR]; /* their x */
     const mmax_real *x;
     size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
     mmax_real unit_high, unit_low, bound, max;
@@ -3503,22 +3546,36 @@ MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
 #    endif
 }
 
-/* Appends candidates until the buffer is full or the row has no more; NaN counts as one. What a register brings
- * beyond MMAX_BUFFER waits in the buffer's last places. */
-MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w, const MMAX_(call) * c)
+/* Appends candidates until the buffer is full or the row has no more; NaN counts as one. What a block brings beyond
+ * MMAX_BUFFER waits in the buffer's last places. Entries a little below the bound may be among them. */
+MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w)
 {
-    const mmax_vec bound = mmax_v_set((mmax_real)-1), masked = mmax_v_set(-MMAX_INFINITY);
-    const mmax_vec reach = mmax_v_set(w->bound);
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), reach = mmax_v_set(w->bound);
     size_t next = w->next, count = w->count;
-    while (next < w->n && count < MMAX_BUFFER) {
+#    if defined(mmax_v_collect)
+    /* Whether a register has one is as good as random; a branch only for several at once. */
+    for (; next + MMAX_PAIR <= w->n && count < MMAX_BUFFER; next += MMAX_PAIR) {
+        mmax_mask close[2 * MMAX_REGS], any = mmax_m_none();
+        MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+        {
+            close[k] = mmax_v_nle(mmax_v_load(w->x + next + k * MMAX_WIDTH), reach);
+            any = mmax_m_or(any, close[k]);
+        }
+        if (mmax_m_bits(any) != 0) {
+            MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+            {
+                mmax_v_collect(w->near_top + count, mmax_v_load(w->x + next + k * MMAX_WIDTH), close[k]);
+                count += mmax_m_count(close[k]);
+            }
+        }
+    }
+#    endif
+    for (; next < w->n && count < MMAX_BUFFER; next += MMAX_WIDTH) {
         const mmax_vec x = MMAX_(load_upto)(w->x + next, (ptrdiff_t)(w->n - next), masked);
         const mmax_mask close = mmax_v_nle(x, reach);
         if (mmax_m_bits(close) != 0) {
-            const mmax_vec u = MMAX_(below_unit)(x, w->max, w->unit_high, w->unit_low, c);
-            const mmax_mask chosen = mmax_m_and(close, mmax_v_nle(u, bound));
-            count += MMAX_(append)(w->near_top + count, x, chosen);
+            count += MMAX_(append)(w->near_top + count, x, close);
         }
-        next += MMAX_WIDTH;
     }
     w->next = next;
     w->count = count;
@@ -3544,18 +3601,18 @@ MMAX_INLINE MMAX_(above)
 {
     const double top = -t;
     double first = 0, second = 0;
-    int tops = 0;
+    int count = 1, top_seen = 0;
     MMAX_(above) above;
-    above.count = 1;
     for (size_t i = 0; i < n; ++i) {
-        const double v = MMAX_(above_double)(x[i], t, w);
-        const int skipped = x[i] == w->max && tops++ == 0;
-        if (!(v <= 0) && !skipped) {
-            above.count += 1;
-            first += v;
-            second = mmax_s_dfma(v, v, second);
-        }
+        /* No branches: which entries count is as good as random. */
+        const int at_top = x[i] == w->max, kept = !(at_top & !top_seen);
+        const double d = MMAX_(above_double)(x[i], t, w), v = (0.0 > d ? 0.0 : d) * kept;
+        top_seen |= at_top;
+        count += !(v <= 0);
+        first += v;
+        second = mmax_s_dfma(v, v, second);
     }
+    above.count = count;
     above.first = first + top;
     above.second = mmax_s_dfma(top, top, second);
     /* sparsemax: sum of v - 1; entmax15: sum of v^2 - 1 */
@@ -3575,7 +3632,7 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
     MMAX_(sums_clear)(sums, 3);
     if (!w->whole) {
         w->next = w->count = 0;
-        MMAX_(collect)(w, c);
+        MMAX_(collect)(w);
     }
 #    define MMAX_STEP(at, left, k, part)                                                 \
         const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);            \
@@ -3596,7 +3653,7 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
         }
         w->count -= count;
         memcpy(w->near_top, w->near_top + count, w->count * sizeof(mmax_real));
-        MMAX_(collect)(w, c);
+        MMAX_(collect)(w);
     }
 #    undef MMAX_STEP
     above.count = MMAX_(sum_total)(&sums[0]);
@@ -3612,28 +3669,22 @@ typedef struct MMAX_(tau) {
     int passes;
 } MMAX_(tau);
 
-#    if MMAX_PASS_DOUBLE
-#        define MMAX_TAU_EXACT  1e-8 /* entmax15: relative step after which the closed form is exact */
-#        define MMAX_TAU_PASSES 74
-#    else
-#        define MMAX_TAU_EXACT  1e-4
-#        define MMAX_TAU_PASSES 34
-#    endif
+#    define MMAX_TAU_PASSES (MMAX_PASS_DOUBLE ? 74 : 34)
 
-/* How far tau lies above t, if the entries above t are the support. `exact` is set where that is known to hold, or
- * where what is left out is below the rounding. */
+/* How far tau lies above t, if the entries above t are the support. They are where as many of them were above the t
+ * that this one came from: then `exact` is set, but not for a long step of entmax15, in which roundings would count. */
 MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last_count, int *exact, int function)
 {
+    *exact = a->count == last_count;
     if (function == MMAX_SPARSEMAX) {
-        *exact = a->count == last_count;
         return a->excess / a->count;
     } else {
-        /* Newton on | u - t | - 1, which is convex as well and nearer to a straight line than the sum of squares. */
-        const double norm = sqrt(a->second);
-        const double newton = norm * a->excess / ((norm + 1) * a->first);
+        /* The nearer root of sum (v - step)^2 = 1; where so many entries have none, Newton's step on | v | - 1. */
         const double root = mmax_s_dfma(a->first, a->first, -(a->count * a->excess));
-        *exact = newton < MMAX_TAU_EXACT * -t && newton > MMAX_TAU_EXACT * t && root > 0;
-        return *exact ? a->excess / (a->first + sqrt(root)) : newton;
+        const double norm = sqrt(root > 0 ? root : a->second);
+        const double step = root > 0 ? a->excess / (a->first + norm) : norm * a->excess / ((norm + 1) * a->first);
+        *exact = *exact && root > 0 && step < -t / 64 && step > t / 64;
+        return step;
     }
 }
 
@@ -3748,7 +3799,7 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
             w->bound = -MMAX_INFINITY;
         }
     }
-    MMAX_(collect)(w, c);
+    MMAX_(collect)(w);
     w->whole = w->next >= n && w->count <= MMAX_BUFFER;
     return MMAX_(find_tau)(tau, w, c, function) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
 }
@@ -3766,21 +3817,27 @@ MMAX_STATIC int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, c
 #    define MMAX_BEGIN_THRESHOLD(function, args) \
         ((function) == MMAX_SPARSEMAX ? MMAX_(begin_sparsemax) args : MMAX_(begin_entmax15) args)
 
-MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * call,
+                                      int function)
 {
     MMAX_(candidates) w;
-    MMAX_(tau) tau;
-    const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
+    MMAX_(tau) found;
+    const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &found, x, n, call));
     if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
-        return;
-    }
-#    define MMAX_STEP(at, left, k, part)                                   \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
-        const mmax_vec v_ = MMAX_(above_tau)(x_, &tau, &w, c);             \
+    } else {
+        /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
+        const MMAX_(call) constants = *call, *const c = &constants;
+        const mmax_vec high = mmax_v_set(found.high), low = mmax_v_set(found.low);
+        const mmax_real max = w.max, unit_high = w.unit_high, unit_low = w.unit_low;
+#    define MMAX_STEP(at, left, k, part)                                        \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());      \
+        const mmax_vec u_ = MMAX_(below_unit)(x_, max, unit_high, unit_low, c); \
+        const mmax_vec v_ = mmax_v_sub(mmax_v_sub(u_, high), low);              \
         MMAX_(store_upto)(y + at, left, MMAX_(threshold_weight)(v_, function));
-    MMAX_SWEEP(n, MMAX_STEP);
+        MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
+    }
 }
 
 MMAX_STATIC void MMAX_(sparsemax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
@@ -3963,80 +4020,143 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
                    q, 1.0f)
 #    endif
 
-/* The origin for m = max |x| of the active entries. */
+/* The origin for m = max |x| of the active entries. Its kind is MMAX_ROW_CLAMP where all entries are active, or NaN,
+ * and m is of a usual size, else MMAX_ROW_GENERAL. */
 MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const mmax_real *x, size_t n,
                                      const MMAX_(call) * c)
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec lowest = mmax_v_set((mmax_real)-1);
     mmax_vec max_block_[MMAX_REGS], max_rest_[1];
-    mmax_mask bad = mmax_m_none();
     mmax_real m;
     double top;
     MMAX_EACH(k) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;
+#    define MMAX_STEP(at, left, k, part) \
+        max_##part[k] = mmax_v_max(mmax_v_abs(MMAX_(load_upto)(x + at, left, lowest)), max_##part[k]);
+    if (n > 0) {
+        MMAX_SWEEP(n, MMAX_STEP);
+    }
+#    undef MMAX_STEP
+    MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+    m = mmax_v_hmax(max_rest_[0]);
+    top = (double)m * c->scale;
+    if (m > 0 && mmax_is_finite(m) && top <= MMAX_REAL_MAX) {
+        *o = MMAX_(origin_of)(0, m, n, c);
+        o->kind = o->kind == MMAX_ROW_GENERAL ? MMAX_ROW_GENERAL : MMAX_ROW_CLAMP;
+    } else {
+        o->kind = MMAX_ROW_GENERAL;
+    }
+    if (o->kind == MMAX_ROW_GENERAL) {
+        mmax_mask bad = mmax_m_none();
+        MMAX_EACH(k) { max_block_[k] = lowest; }
+        max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                             \
         const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest); \
         bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                           \
         max_##part[k] = mmax_v_max(size, max_##part[k]);
-    MMAX_SWEEP(n, MMAX_STEP);
+        MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
-    if (mmax_m_bits(bad) != 0) {
-        return MMAX_IS_NAN;
+        if (mmax_m_bits(bad) != 0) {
+            return MMAX_IS_NAN;
+        }
+        MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+        m = mmax_v_hmax(max_rest_[0]);
+        if (m < 0) {
+            return MMAX_IS_EMPTY;
+        }
+        top = (double)m * c->scale;
+        if (!(top <= MMAX_REAL_MAX)) {
+            return MMAX_IS_NAN;
+        }
+        *o = MMAX_(origin_of)(-MMAX_INFINITY, m, n, c);
     }
-    MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
-    m = mmax_v_hmax(max_rest_[0]);
-    if (m < 0) {
-        return MMAX_IS_EMPTY;
-    }
-    top = (double)m * c->scale;
-    if (!(top <= MMAX_REAL_MAX)) {
-        return MMAX_IS_NAN;
-    }
-    *o = MMAX_(origin_of)(-MMAX_INFINITY, m, n, c);
     /* exp(0), relative to the origin */
     *unit = top < MMAX_UNIT_RANGE ? MMAX_(exp_of)(0, o, c) : 0;
     return MMAX_IS_NORMAL;
 }
 
-/* 2 sinh and 2 cosh of a register, relative to the origin. */
+/* 2 sinh and 2 cosh of a register, relative to the origin. Of a usual size, exp(-s) shares the reduction of exp(s): its
+ * k and f are those with the other sign. */
 MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
-                                  const MMAX_(call) * c)
+                                  const MMAX_(call) * c, int kind)
 {
     const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
-    const mmax_vec up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
-    const mmax_vec down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
-    const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
-    const mmax_vec s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
-    const mmax_vec odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
-    const mmax_vec h = mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down));
-    *sinh2 = mmax_v_copysign(h, x);
+    mmax_vec up, down, s, odd;
+    if (kind == MMAX_ROW_GENERAL) {
+        const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
+        up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
+        down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
+        s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
+    } else {
+        const mmax_vec lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
+        const mmax_vec n = mmax_v_opaque(mmax_v_fma(a, mmax_v_set(c->log2e), rounder));
+        const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(rounder, n));
+        const mmax_vec f = MMAX_(reduce)(a, minus_q, c), q = mmax_v_mul(f, f);
+        const mmax_vec n_up = mmax_v_max(lowest, n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
+        const mmax_vec power_up = mmax_v_pow2(n_up), power_down = mmax_v_pow2(n_down);
+        const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(f, MMAX_POW2_EVEN(q));
+#    if MMAX_PASS_DOUBLE
+        const mmax_vec even_up = mmax_v_add(even, mmax_v_pow2_rest(n_up));
+        const mmax_vec even_down = mmax_v_add(even, mmax_v_pow2_rest(n_down));
+#    else
+        const mmax_vec even_up = even, even_down = even;
+#    endif
+        up = mmax_v_fma(power_up, mmax_v_add(even_up, slope), power_up);
+        down = mmax_v_fma(power_down, mmax_v_sub(even_down, slope), power_down);
+        s = mmax_v_fma(a, mmax_v_set(c->scale_high), mmax_v_mul(a, mmax_v_set(c->scale_low)));
+    }
+    odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
+    *sinh2 = mmax_v_copysign(mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down)), x);
     *cosh2 = mmax_v_add(up, down);
+}
+
+/* 2 sinh of the row to y; the sum of 2 cosh. */
+MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
+                                   mmax_real unit, const MMAX_(call) * call, int kind)
+{
+    /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
+    const MMAX_(origin) origin = *row_origin, *const o = &origin;
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
+    MMAX_(sum) sum[1];
+    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_STEP(at, left, k, part)                                                     \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
+        mmax_vec sinh_, cosh_;                                                               \
+        if (kind == MMAX_ROW_GENERAL) {                                                      \
+            const mmax_mask active_ = mmax_v_nle(x_, masked);                                \
+            MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, unit, c, kind);    \
+            cosh_ = mmax_v_keep(active_, cosh_);                                             \
+            sinh_ = mmax_v_keep(active_, sinh_);                                             \
+        } else {                                                                             \
+            MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                          \
+        }                                                                                    \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(cosh_, left)); \
+        MMAX_(store_upto)(y + at, left, sinh_);
+    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
+#    undef MMAX_STEP
+    return MMAX_(sum_total)(sum);
 }
 
 MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
     MMAX_(origin) o;
     mmax_real unit;
-    MMAX_(sum) sum[1];
+    double sum;
     const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
     if (row != MMAX_IS_NORMAL) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
         return;
     }
-    MMAX_(sums_clear)(sum, 1);
-#    define MMAX_STEP(at, left, k, part)                                                  \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                       \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                 \
-        mmax_vec sinh_, cosh_;                                                            \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);          \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_)); \
-        MMAX_(store_upto)(y + at, left, mmax_v_keep(active_, sinh_));
-    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
-#    undef MMAX_STEP
-    MMAX_(scale_row)(y, n, MMAX_(sum_total)(sum), 1);
+    sum = o.kind == MMAX_ROW_GENERAL ? MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_GENERAL)
+                                     : MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_CLAMP);
+    if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
+        MMAX_(fill)(y, n, MMAX_QUIET_NAN);
+    } else {
+        MMAX_(scale_row)(y, n, sum, 1);
+    }
 }
 
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
@@ -4046,20 +4166,15 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 
 /* gx_j = scale (gy_j 2 cosh(s_j) / C - y_j sum gy y): 2 cosh(s)/C is computed again from x. */
-MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
-                                             size_t n, const MMAX_(call) * c)
+MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x, size_t n,
+                                 const MMAX_(origin) * row_origin, const MMAX_(call) * call, int kind)
 {
+    const MMAX_(origin) origin = *row_origin, *const o = &origin;
+    const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
-    MMAX_(origin) o;
-    mmax_real unit;
     MMAX_(sum) sums[2];
     mmax_mask bad = mmax_m_none();
     double dot_total, sum_total;
-    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
-    if (row != MMAX_IS_NORMAL) {
-        MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
-        return;
-    }
     MMAX_(sums_clear)(sums, 2);
 #    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
@@ -4067,7 +4182,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
         const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
         mmax_vec sinh_, cosh_;                                                               \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);             \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);           \
         bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest)));  \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));    \
         lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
@@ -4075,7 +4190,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
 #    undef MMAX_STEP
     sum_total = MMAX_(sum_total)(&sums[0]);
     dot_total = MMAX_(sum_total)(&sums[1]);
-    if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total)) {
+    if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total) || !mmax_f64_is_finite(sum_total)) {
         MMAX_(fill_special)(gx, x, n, 1, 0);
         return;
     }
@@ -4089,12 +4204,27 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
         const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
         mmax_vec sinh_, cosh_;                                                               \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);             \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);           \
         cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse);         \
         cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                           \
         MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
         MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
+    }
+}
+
+MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
+                                             size_t n, const MMAX_(call) * c)
+{
+    MMAX_(origin) o;
+    mmax_real unit;
+    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
+    if (row != MMAX_IS_NORMAL) {
+        MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
+    } else if (o.kind == MMAX_ROW_GENERAL) {
+        MMAX_(cosh_row)(gx, gy, y, x, n, &o, c, MMAX_ROW_GENERAL);
+    } else {
+        MMAX_(cosh_row)(gx, gy, y, x, n, &o, c, MMAX_ROW_CLAMP);
     }
 }
 
@@ -4576,6 +4706,15 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_LOG2E_REST
 #    undef MMAX_ROUND_TO_EIGHTH
 #    undef MMAX_POW2_POLYNOMIAL
+#    undef MMAX_POW2_EVEN
+#    undef MMAX_POW2_ODD
+#    undef MMAX_P1
+#    undef MMAX_P2
+#    undef MMAX_P3
+#    undef MMAX_P4
+#    undef MMAX_P5
+#    undef MMAX_P6
+#    undef MMAX_P7
 #    undef MMAX_SHIFT_LIMIT
 #    undef MMAX_PLAIN_RANGE
 #    undef MMAX_BIAS
@@ -4589,7 +4728,6 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_TARGET
 #    undef MMAX_BUFFER
 #    undef MMAX_FEW
-#    undef MMAX_TAU_EXACT
 #    undef MMAX_TAU_PASSES
 #    undef MMAX_BEGIN_THRESHOLD
 #    undef MMAX_UNIT_RANGE

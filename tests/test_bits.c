@@ -189,7 +189,7 @@ static void check_rows(const function *f, size_t n, law l)
         }
         for (int r = GY; r <= X; ++r) {
             if (has(f, HAS_OUT) && has(f, 1u << r)) {
-                check_in_batch(f, &c, 1 + random_below(2), 1, r, 0);
+                check_in_batch(f, &c, 1 + random_below(n <= 40 ? MAX_ROWS : 2), 1, r, 0);
             }
         }
     }
