@@ -3506,27 +3506,33 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
  */
 #    define MMAX_BUFFER (4 * MMAX_CHUNK)
 
+typedef struct MMAX_(units) {
+    mmax_real max, high, low; /* u = (high + low) (x - max) */
+    mmax_real lowest;         /* of x - max, so that no part of u is +inf; u itself may be -inf */
+} MMAX_(units);
+
 typedef struct MMAX_(candidates) {
     mmax_real near_top[MMAX_BUFFER + MMAX_PAIR]; /* their x */
     const mmax_real *x;
     size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
-    mmax_real unit_high, unit_low, bound, max;
+    mmax_real bound;
+    MMAX_(units) units;
     double unit; /* u = unit (x - max) */
     int whole;   /* all candidates are held */
 } MMAX_(candidates);
 
 /* u of a register of x, as every part of these functions computes it */
-MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, mmax_real max, mmax_real high, mmax_real low, const MMAX_(call) * c)
+MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, const MMAX_(units) * units, const MMAX_(call) * c)
 {
     mmax_vec d;
     if (c->general) {
         const mmax_vec before = mmax_v_set(c->before);
-        d = mmax_v_mul(mmax_v_sub(mmax_v_mul(x, before), mmax_v_set(max * c->before)), mmax_v_set(c->after));
+        d = mmax_v_mul(mmax_v_sub(mmax_v_mul(x, before), mmax_v_set(units->max * c->before)), mmax_v_set(c->after));
     } else {
-        d = mmax_v_sub(x, mmax_v_set(max));
+        d = mmax_v_sub(x, mmax_v_set(units->max));
     }
-    d = mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), d);
-    return mmax_v_fma(d, mmax_v_set(high), mmax_v_mul(d, mmax_v_set(low)));
+    d = mmax_v_max(mmax_v_set(units->lowest), d);
+    return mmax_v_fma(d, mmax_v_set(units->high), mmax_v_mul(d, mmax_v_set(units->low)));
 }
 
 /* Writes the chosen lanes of x side by side to `to`, which has room for a register; returns how many they are. */
@@ -3590,7 +3596,7 @@ typedef struct MMAX_(above) {
 /* v of one candidate in double: rounded once, where fma is hardware. Halves, so that nothing overflows. */
 MMAX_INLINE double MMAX_(above_double)(mmax_real x, double t, const MMAX_(candidates) * w)
 {
-    return mmax_s_dfma((double)x * 0.5 - (double)w->max * 0.5, 2 * w->unit, -t);
+    return mmax_s_dfma((double)x * 0.5 - (double)w->units.max * 0.5, 2 * w->unit, -t);
 }
 
 /* A handful of candidates is summed in plain C, the same on every instruction set. One entry at the maximum is left
@@ -3605,7 +3611,7 @@ MMAX_INLINE MMAX_(above)
     MMAX_(above) above;
     for (size_t i = 0; i < n; ++i) {
         /* No branches: which entries count is as good as random. */
-        const int at_top = x[i] == w->max, kept = !(at_top & !top_seen);
+        const int at_top = x[i] == w->units.max, kept = !(at_top & !top_seen);
         const double d = MMAX_(above_double)(x[i], t, w), v = (0.0 > d ? 0.0 : d) * kept;
         top_seen |= at_top;
         count += !(v <= 0);
@@ -3634,16 +3640,16 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
         w->next = w->count = 0;
         MMAX_(collect)(w);
     }
-#    define MMAX_STEP(at, left, k, part)                                                 \
-        const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);            \
-        const mmax_vec u_ = MMAX_(below_unit)(x_, w->max, w->unit_high, w->unit_low, c); \
-        const mmax_vec v_ = mmax_v_sub(u_, tau);                                         \
-        const mmax_mask above_ = mmax_v_nle(v_, zero);                                   \
-        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                  \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one));   \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                      \
-        if (function == MMAX_ENTMAX15) {                                                 \
-            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);           \
+#    define MMAX_STEP(at, left, k, part)                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);          \
+        const mmax_vec u_ = MMAX_(below_unit)(x_, &w->units, c);                       \
+        const mmax_vec v_ = mmax_v_sub(u_, tau);                                       \
+        const mmax_mask above_ = mmax_v_nle(v_, zero);                                 \
+        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one)); \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                    \
+        if (function == MMAX_ENTMAX15) {                                               \
+            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);         \
         }
     for (;;) {
         const size_t count = w->count < MMAX_BUFFER ? w->count : MMAX_BUFFER;
@@ -3740,7 +3746,7 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
 MMAX_INLINE mmax_vec MMAX_(above_tau)(mmax_vec x, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
                                       const MMAX_(call) * c)
 {
-    const mmax_vec u = MMAX_(below_unit)(x, w->max, w->unit_high, w->unit_low, c);
+    const mmax_vec u = MMAX_(below_unit)(x, &w->units, c);
     return mmax_v_sub(mmax_v_sub(u, mmax_v_set(tau->high)), mmax_v_set(tau->low));
 }
 
@@ -3761,7 +3767,7 @@ MMAX_INLINE double MMAX_(below_tau)(mmax_real x, const MMAX_(tau) * tau, const M
     if (MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x), tau, w, c)) > 0) {
         return 0;
     }
-    return MMAX_(distance)((double)tau->high + (double)tau->low, -MMAX_(distance)(w->max, x, c->scale / unit), 1);
+    return MMAX_(distance)((double)tau->high + (double)tau->low, -MMAX_(distance)(w->units.max, x, c->scale / unit), 1);
 }
 
 /* First pass and tau of one row. */
@@ -3785,10 +3791,15 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
     w->x = x;
     w->n = n;
     w->next = w->count = 0;
-    w->max = e.max;
+    w->units.max = e.max;
     w->unit = c->scale * (double)unit;
-    w->unit_high = c->scale_high * unit;
-    w->unit_low = c->scale_low * unit;
+    w->units.high = c->scale_high * unit;
+    w->units.low = c->scale_low * unit;
+    {
+        /* From there on u is -inf: the high part is 2^23 times larger. */
+        const mmax_real low = w->units.low < 0 ? -w->units.low : w->units.low;
+        w->units.lowest = low > 1 ? -MMAX_REAL_MAX / 2 / low : -MMAX_REAL_MAX;
+    }
     {
         /* A little below max - 1/scale, so that rounding loses no candidate. */
         const double reach = 1.0 / ((double)unit * c->scale) * 1.001, bound = (double)e.max - reach;
@@ -3829,11 +3840,11 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
         /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
         const MMAX_(call) constants = *call, *const c = &constants;
         const mmax_vec high = mmax_v_set(found.high), low = mmax_v_set(found.low);
-        const mmax_real max = w.max, unit_high = w.unit_high, unit_low = w.unit_low;
-#    define MMAX_STEP(at, left, k, part)                                        \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());      \
-        const mmax_vec u_ = MMAX_(below_unit)(x_, max, unit_high, unit_low, c); \
-        const mmax_vec v_ = mmax_v_sub(mmax_v_sub(u_, high), low);              \
+        const MMAX_(units) units = w.units;
+#    define MMAX_STEP(at, left, k, part)                                   \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
+        const mmax_vec u_ = MMAX_(below_unit)(x_, &units, c);              \
+        const mmax_vec v_ = mmax_v_sub(mmax_v_sub(u_, high), low);         \
         MMAX_(store_upto)(y + at, left, MMAX_(threshold_weight)(v_, function));
         MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
