@@ -3728,6 +3728,7 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
                 next = lower;
             } else {
                 next = middle;
+                last_count = -1; /* equal counts tell something only after a step from one to the other */
             }
         }
         if (next <= lower || tau->passes >= MMAX_TAU_PASSES) {
