@@ -609,6 +609,13 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_UNLIKELY(condition) (condition)
 #    endif
 
+/* Buffers start with a cache line: what is read back from a store that crosses two lines has to wait for it. */
+#    if defined(__GNUC__) || defined(__clang__)
+#        define MMAX_LINE __attribute__((aligned(64)))
+#    else
+#        define MMAX_LINE
+#    endif
+
 /* The accumulators of a block are arrays of registers: their loops must be unrolled, at every optimisation level. */
 #    if defined(__clang__)
 #        define MMAX_UNROLL _Pragma("clang loop unroll(full)")
@@ -1951,7 +1958,8 @@ MMAX_STATIC void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REG
 MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
 {
 #    if MMAX_PASS_DOUBLE
-    double sum[8], error;
+    MMAX_LINE double sum[8];
+    double error;
     mmax_d_store(sum, total->sum);
     error = MMAX_(d_total)(total->error);
     for (int half = 4; half > 0; half /= 2) {
@@ -2880,8 +2888,10 @@ MMAX_INLINE double MMAX_(short_total)(const mmax_vec *pair, int one)
 typedef struct MMAX_(group) {
     mmax_real *y;
     const mmax_real *x;
-    mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* MultiMax: sigma, before */
-    mmax_real rounder[MMAX_WIDTH], lowest[MMAX_WIDTH], mean[MMAX_WIDTH];
+    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* MultiMax: sigma, before */
+    MMAX_LINE mmax_real rounder[MMAX_WIDTH];
+    MMAX_LINE mmax_real lowest[MMAX_WIDTH];
+    MMAX_LINE mmax_real mean[MMAX_WIDTH];
     double total[MMAX_WIDTH];
     int good; /* 0 if a score is infinite or too large: then row by row */
 } MMAX_(group);
@@ -2895,7 +2905,7 @@ typedef struct MMAX_(group_shape) {
 MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
-    mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
+    MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole;
     mmax_mask good;
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
@@ -3512,7 +3522,7 @@ typedef struct MMAX_(units) {
 } MMAX_(units);
 
 typedef struct MMAX_(candidates) {
-    mmax_real near_top[MMAX_BUFFER + MMAX_PAIR]; /* their x */
+    MMAX_LINE mmax_real near_top[MMAX_BUFFER + MMAX_PAIR]; /* their x */
     const mmax_real *x;
     size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
     mmax_real bound;
