@@ -1172,7 +1172,7 @@ static void svg_training(FILE *svg, const struct result *result, int count, int 
     }
     struct axis loss = {56, 40, 300, 240, log10(lowest) - 0.05, log10(highest) + 0.05, epochs};
     struct axis error = {420, 40, 300, 240, log10(least_error) - 0.1, 0, epochs};
-    svg_begin(svg, 850, 310, by_head ? "Training by output layer" : "Training by attention function");
+    svg_begin(svg, 860, 310, by_head ? "Training by output layer" : "Training by attention function");
     svg_axis(svg, &loss, by_head ? "training loss (of each its own kind)" : "training loss");
     svg_axis(svg, &error, "share of test images misread");
     for (int i = 0; i < count; ++i) {
@@ -1187,25 +1187,67 @@ static void svg_training(FILE *svg, const struct result *result, int count, int 
     fprintf(svg, "</svg>\n");
 }
 
-/* Opened before training, so that a wrong directory shows at once. */
-static FILE *svg_open(const char *directory, const char *name)
+/* Under another name until it is whole. */
+struct svg_file {
+    FILE *file;
+    char *path, *part;
+};
+
+static char *svg_path(const char *directory, const char *name, const char *suffix)
 {
-    size_t room = strlen(directory) + strlen(name) + 2;
+    size_t room = strlen(directory) + strlen(name) + strlen(suffix) + 2;
     char *path = allocate(room, 1);
-    snprintf(path, room, "%s/%s", directory, name);
-    FILE *svg = fopen(path, "w");
-    if (svg == NULL) {
-        fail("cannot write '%s': %s", path, strerror(errno));
+    snprintf(path, room, "%s/%s%s", directory, name, suffix);
+    return path;
+}
+
+static struct svg_file svg_open(const char *directory, const char *name)
+{
+    struct svg_file svg = {NULL, svg_path(directory, name, ""), svg_path(directory, name, ".part")};
+    svg.file = fopen(svg.part, "wb");
+    if (svg.file == NULL) {
+        fail("cannot write '%s': %s", svg.path, strerror(errno));
     }
-    free(path);
     return svg;
 }
 
-static void svg_close(FILE *svg)
+/* Puts the file in its place, or with keep = 0 drops it. */
+static void svg_close(struct svg_file *svg, int keep)
 {
-    int failed = ferror(svg);
-    if (fclose(svg) != 0 || failed) {
-        fail("cannot write the SVG files: %s", strerror(errno));
+    int failed = ferror(svg->file);
+    failed = fclose(svg->file) != 0 || failed;
+#if defined(_WIN32)
+    if (keep && !failed) {
+        remove(svg->path); /* rename does not replace a file there */
+    }
+#endif
+    if (keep && (failed || rename(svg->part, svg->path) != 0)) {
+        int reason = errno;
+        remove(svg->part);
+        fail("cannot write '%s': %s", svg->path, strerror(reason));
+    }
+    if (!keep) {
+        remove(svg->part);
+    }
+    free(svg->path);
+    free(svg->part);
+}
+
+static void write_svgs(const char *directory, const struct result *result, int functions,
+                       const struct result *head_result, int heads, const struct dataset *data, int epochs)
+{
+    if (functions > 0) {
+        struct svg_file attention = svg_open(directory, "attention.svg");
+        svg_attention(attention.file, result, functions, data);
+        svg_close(&attention, 1);
+        struct svg_file training = svg_open(directory, "training.svg");
+        svg_training(training.file, result, functions, 0, epochs);
+        svg_close(&training, 1);
+    }
+    if (heads > 0) {
+        struct svg_file svg = svg_open(directory, "heads.svg");
+        svg_training(svg.file, head_result, heads, 1, epochs);
+        svg_close(&svg, 1);
     }
 }
 
@@ -1342,16 +1384,12 @@ int main(int argc, char **argv)
     struct options *o = &t->options;
     struct result *result = allocate(FUNCTIONS + HEAD_KINDS, sizeof *result), *head_result = result + FUNCTIONS;
     struct options defaults = {"examples/data/digits.csv", NULL, FUNCTIONS, FUNCTIONS, 3, 25, 0.1};
-    FILE *attention_svg = NULL, *training_svg = NULL, *heads_svg = NULL;
     t->options = defaults;
     read_options(o, argc, argv);
     t->data = read_dataset(o->data_path);
-    if (o->svg_directory != NULL && o->function != NONE) {
-        attention_svg = svg_open(o->svg_directory, "attention.svg");
-        training_svg = svg_open(o->svg_directory, "training.svg");
-    }
-    if (o->svg_directory != NULL && o->head != NONE) {
-        heads_svg = svg_open(o->svg_directory, "heads.svg");
+    if (o->svg_directory != NULL) { /* a wrong directory shows before the training */
+        struct svg_file trial = svg_open(o->svg_directory, "training.svg");
+        svg_close(&trial, 0);
     }
     int functions = o->function == FUNCTIONS ? FUNCTIONS : o->function != NONE;
     int heads = o->head == FUNCTIONS ? HEAD_KINDS : o->head != NONE;
@@ -1369,15 +1407,8 @@ int main(int argc, char **argv)
     if (heads > 0) {
         head_table(t, head_result, known);
     }
-    if (attention_svg != NULL) {
-        svg_attention(attention_svg, result, functions, &t->data);
-        svg_close(attention_svg);
-        svg_training(training_svg, result, functions, 0, o->epochs);
-        svg_close(training_svg);
-    }
-    if (heads_svg != NULL) {
-        svg_training(heads_svg, head_result, heads, 1, o->epochs);
-        svg_close(heads_svg);
+    if (o->svg_directory != NULL) {
+        write_svgs(o->svg_directory, result, functions, head_result, heads, &t->data, o->epochs);
     }
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fail("cannot write the tables: %s", strerror(errno));

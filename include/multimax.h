@@ -609,6 +609,13 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_UNLIKELY(condition) (condition)
 #    endif
 
+/* Buffers start with a cache line: what is read back from a store that crosses two lines has to wait for it. */
+#    if defined(__GNUC__) || defined(__clang__)
+#        define MMAX_LINE __attribute__((aligned(64)))
+#    else
+#        define MMAX_LINE
+#    endif
+
 /* The accumulators of a block are arrays of registers: their loops must be unrolled, at every optimisation level. */
 #    if defined(__clang__)
 #        define MMAX_UNROLL _Pragma("clang loop unroll(full)")
@@ -1026,6 +1033,10 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   first(a, count)      a in the first lanes, else 0
  *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
  *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
+ *   whole(a)             rounded toward 0, and
+ *   zip_low, zip_high(a, b)   a0 b0 a1 b1 .. from the first, from the last half of the lanes; d_zip_ for mmax_dvec
+ *                        (only where rows go side by side: AVX-512, AVX2, NEON)
+ *   MMAX_(fold_one)(a)   f32: the lanes' sum in double, halves being added; where there is zip
  *   MMAX_(fold)(acc, out)   f32: 32 partial sums to 8 doubles, lanes that are 8, 16, .. apart being added
  */
 #    if MMAX_PASS_DOUBLE
@@ -1154,7 +1165,28 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 }
 /* Through a register: compressing to memory is slow on some machines. */
 #        define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
-#        define mmax_m_count(m)          ((size_t)_mm_popcnt_u32(m))
+#        if !MMAX_PASS_DOUBLE
+MMAX_INLINE double MMAX_(fold_one)(__m512 a)
+{
+    const mmax_dvec eight =
+        _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)));
+    return MMAX_(d_total)(&eight);
+}
+#        endif
+#        define mmax_v_whole(a)       MMAX_I(roundscale)(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#        define mmax_d_zip_low(a, b)  _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b)
+#        define mmax_d_zip_high(a, b) _mm512_permutex2var_pd(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_zip_low(a, b)  mmax_d_zip_low(a, b)
+#            define mmax_v_zip_high(a, b) mmax_d_zip_high(a, b)
+#        else
+#            define mmax_v_zip_low(a, b) \
+                _mm512_permutex2var_ps(a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b)
+#            define mmax_v_zip_high(a, b) \
+                _mm512_permutex2var_ps(   \
+                    a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b)
+#        endif
+#        define mmax_m_count(m) ((size_t)_mm_popcnt_u32(m))
 
 /* ---- AVX2 with FMA ---- */
 #    elif defined(MMAX_PASS_AVX2)
@@ -1274,6 +1306,26 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     const __m128d two = _mm_add_pd(_mm256_castpd256_pd128(four), _mm256_extractf128_pd(four, 1));
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
+#        if !MMAX_PASS_DOUBLE
+MMAX_INLINE double MMAX_(fold_one)(__m256 a)
+{
+    const mmax_dvec eight[2] = {_mm256_cvtps_pd(_mm256_castps256_ps128(a)),
+                                _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1))};
+    return MMAX_(d_total)(eight);
+}
+#        endif
+#        define mmax_v_whole(a)       MMAX_I(round)(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#        define mmax_d_zip_low(a, b)  _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x20)
+#        define mmax_d_zip_high(a, b) _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x31)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_zip_low(a, b)  mmax_d_zip_low(a, b)
+#            define mmax_v_zip_high(a, b) mmax_d_zip_high(a, b)
+#        else
+#            define mmax_v_zip_low(a, b) \
+                _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20)
+#            define mmax_v_zip_high(a, b) \
+                _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31)
+#        endif
 
 /* ---- SSE2 ---- */
 #    elif defined(MMAX_PASS_SSE2)
@@ -1452,6 +1504,11 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 #        define mmax_v_keep(m, a)      mmax_v_from_bits(MMAX_U(vandq)(m, mmax_v_bits(a)))
 #        define mmax_v_hmax(a)         MMAX_I(vmaxvq)(a)
 #        define mmax_v_hmin(a)         MMAX_I(vminvq)(a)
+#        define mmax_v_whole(a)        MMAX_I(vrndq)(a)
+#        define mmax_v_zip_low(a, b)   MMAX_I(vzip1q)(a, b)
+#        define mmax_v_zip_high(a, b)  MMAX_I(vzip2q)(a, b)
+#        define mmax_d_zip_low(a, b)   vzip1q_f64(a, b)
+#        define mmax_d_zip_high(a, b)  vzip2q_f64(a, b)
 #        if MMAX_PASS_DOUBLE
 #            define mmax_m_not(m)       vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
 #            define mmax_m_bits(m)      ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
@@ -1505,6 +1562,12 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     const float64x2_t two = vaddq_f64(vaddq_f64(sum[0], sum[2]), vaddq_f64(sum[1], sum[3]));
     return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
 }
+#        if !MMAX_PASS_DOUBLE
+MMAX_INLINE double MMAX_(fold_one)(float32x4_t a)
+{
+    return vaddvq_f64(vaddq_f64(vcvt_f64_f32(vget_low_f32(a)), vcvt_f64_f32(vget_high_f32(a))));
+}
+#        endif
 
 /* ---- WebAssembly SIMD128 ---- */
 #    elif defined(MMAX_PASS_WASM128)
@@ -1733,8 +1796,10 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 #        define mmax_v_store_part(p, count, a)   ((void)(a))
 #        define mmax_v_first(a, count)           (a)
 #    endif
+/* Plain C and the instruction sets without fma have the same bits by simpler ways: speed is not the aim there. */
+#    define MMAX_FAST (MMAX_FMA && MMAX_WIDTH > 1)
 /* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
-#    if MMAX_FMA && MMAX_WIDTH > 1
+#    if MMAX_FAST
 #        define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
 #    else
 #        define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
@@ -1840,10 +1905,9 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #    endif
 
 /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
-#    define MMAX_PAIR  (2 * MMAX_LANES)
-#    define MMAX_CHUNK (8 * MMAX_LANES)
-/* Of exponentials fewer: the roundings of a longer chain of additions would take a weight beyond 4 ULP. */
-#    define MMAX_EXP_CHUNK MMAX_PAIR
+#    define MMAX_PAIR      (2 * MMAX_LANES)
+#    define MMAX_CHUNK     (8 * MMAX_LANES)
+#    define MMAX_EXP_CHUNK (8 * MMAX_PAIR)
 
 typedef struct MMAX_(sum) {
     mmax_dvec sum[MMAX_DREGS];
@@ -1894,7 +1958,8 @@ MMAX_STATIC void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REG
 MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
 {
 #    if MMAX_PASS_DOUBLE
-    double sum[8], error;
+    MMAX_LINE double sum[8];
+    double error;
     mmax_d_store(sum, total->sum);
     error = MMAX_(d_total)(total->error);
     for (int half = 4; half > 0; half /= 2) {
@@ -1956,31 +2021,29 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             MMAX_(sums_add)(sums, copy_, sum_count);                 \
         }
 
-/* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. main_step runs `width` entries. */
-#    define MMAX_SWEEP_LANES(n, sums, sum_count, width, chunk, main_step, tail_step)                                \
-        do {                                                                                                        \
-            const size_t whole_ = (n) - (n) % (width);                                                              \
-            for (size_t chunk_ = 0; chunk_ < whole_; chunk_ += (chunk)) {                                           \
-                const size_t end_ = whole_ - chunk_ < (chunk) ? whole_ : chunk_ + (chunk);                          \
-                mmax_vec lanes_block_[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
-                MMAX_LANES_CLEAR(lanes_block_, sum_count)                                                           \
-                for (size_t at_ = chunk_; at_ < end_; at_ += (width)) {                                             \
-                    MMAX_EACH(k_) { main_step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) } \
-                }                                                                                                   \
-                MMAX_LANES_FLUSH(sums, lanes_block_, sum_count)                                                     \
-            }                                                                                                       \
-            if (whole_ < (n)) {                                                                                     \
-                mmax_vec lanes_rest_[MMAX_MOST_SUMS][MMAX_REGS];                                                    \
-                MMAX_LANES_CLEAR(lanes_rest_, sum_count)                                                            \
-                for (size_t at_ = whole_; at_ < (n); at_ += MMAX_WIDTH) {                                           \
-                    const int k_ = (int)(at_ / MMAX_WIDTH % MMAX_REGS);                                             \
-                    tail_step(at_, (ptrdiff_t)((n)-at_), k_, rest_)                                                 \
-                }                                                                                                   \
-                MMAX_LANES_FLUSH(sums, lanes_rest_, sum_count)                                                      \
-            }                                                                                                       \
+/* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. */
+#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)                                                         \
+        do {                                                                                                 \
+            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_CHUNK) {                                    \
+                const size_t end_ = (n)-chunk_ < MMAX_CHUNK ? (n) : chunk_ + MMAX_CHUNK;                     \
+                size_t at_ = chunk_;                                                                         \
+                mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS];                                              \
+                MMAX_LANES_CLEAR(lanes_all_, sum_count)                                                      \
+                for (; at_ + MMAX_LANES <= end_; at_ += MMAX_LANES) {                                        \
+                    MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, all_) } \
+                }                                                                                            \
+                if (at_ < end_) {                                                                            \
+                    MMAX_EACH(k_)                                                                            \
+                    {                                                                                        \
+                        const size_t from_ = at_ + (size_t)(k_ * MMAX_WIDTH);                                \
+                        if (from_ < end_) {                                                                  \
+                            step(from_, (ptrdiff_t)(end_ - from_), k_, all_)                                 \
+                        }                                                                                    \
+                    }                                                                                        \
+                }                                                                                            \
+                MMAX_LANES_FLUSH(sums, lanes_all_, sum_count)                                                \
+            }                                                                                                \
         } while (0)
-#    define MMAX_SWEEP_SUM(n, sums, sum_count, step) \
-        MMAX_SWEEP_LANES(n, sums, sum_count, MMAX_LANES, MMAX_CHUNK, step, step)
 
 /* A register's first lane: the arithmetic of the kernels for a single entry. */
 MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
@@ -2074,29 +2137,41 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
 #    if MMAX_PASS_DOUBLE
 #        define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
 /* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
-#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
-            MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.525677512164676475e-5), f, 1.54045305719108130e-4), \
-                                               f, 1.33335579020565746e-3),                                             \
-                                        f, 9.618129084775991350e-3),                                                   \
-                                 f, 5.550410866486828883e-2),                                                          \
-                          f, 0.24022650695911557106),                                                                  \
-                   f, 0.69314718055994528623)
-#        define MMAX_SHIFT_LIMIT 8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
+#        define MMAX_P1 0.69314718055994528623
+#        define MMAX_P2 0.24022650695911557106
+#        define MMAX_P3 5.550410866486828883e-2
+#        define MMAX_P4 9.618129084775991350e-3
+#        define MMAX_P5 1.33335579020565746e-3
+#        define MMAX_P6 1.54045305719108130e-4
+#        define MMAX_P7 1.525677512164676475e-5
+#        define MMAX_POW2_POLYNOMIAL(f)                                                                              \
+            MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P7), f, MMAX_P6), f, MMAX_P5), f, MMAX_P4), f, \
+                                 MMAX_P3),                                                                           \
+                          f, MMAX_P2),                                                                               \
+                   f, MMAX_P1)
+/* Of P(f) the even part, and the odd part over f, in q = f^2 */
+#        define MMAX_POW2_EVEN(q) MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P7), q, MMAX_P5), q, MMAX_P3), q, MMAX_P1)
+#        define MMAX_POW2_ODD(q)  MMAX_H(MMAX_H(mmax_v_set(MMAX_P6), q, MMAX_P4), q, MMAX_P2)
+#        define MMAX_SHIFT_LIMIT  8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
 #        define MMAX_PLAIN_RANGE \
             920.0 /* range of a row, in powers of two, with no underflow up to 2^30 entries, nor in the last
                                              places of a weight */
 #        define MMAX_BIAS   64      /* exponentials are 2^64 times too large, the low ones stay normal */
 #        define MMAX_LOWEST (-1020) /* exponent at which low entries are held */
 #    else
-#        define MMAX_ROUND_TO_EIGHTH 1572864.0f /* 1.5 * 2^20 */
+#        define MMAX_ROUND_TO_EIGHTH    1572864.0f /* 1.5 * 2^20 */
 /* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
-#        define MMAX_POW2_POLYNOMIAL(f)                                                                                \
-            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(9.61861293762922e-3f), f, 5.55081218481064e-2f), f, 0.24022650718688965f), \
-                   f, 0.69314718246459961f)
-#        define MMAX_SHIFT_LIMIT 1024.0f
-#        define MMAX_PLAIN_RANGE 64.0f
-#        define MMAX_BIAS        64
-#        define MMAX_LOWEST      (-100)
+#        define MMAX_P1                 0.69314718246459961f
+#        define MMAX_P2                 0.24022650718688965f
+#        define MMAX_P3                 5.55081218481064e-2f
+#        define MMAX_P4                 9.61861293762922e-3f
+#        define MMAX_POW2_POLYNOMIAL(f) MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P4), f, MMAX_P3), f, MMAX_P2), f, MMAX_P1)
+#        define MMAX_POW2_EVEN(q)       MMAX_H(mmax_v_set(MMAX_P3), q, MMAX_P1)
+#        define MMAX_POW2_ODD(q)        MMAX_H(mmax_v_set(MMAX_P4), q, MMAX_P2)
+#        define MMAX_SHIFT_LIMIT        1024.0f
+#        define MMAX_PLAIN_RANGE        64.0f
+#        define MMAX_BIAS               64
+#        define MMAX_LOWEST             (-100)
 #    endif
 #    define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
 
@@ -2126,11 +2201,10 @@ MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) 
     const mmax_vec f = MMAX_(reduce)(x, mmax_v_sub(rounder, n), c);
     const mmax_vec power = mmax_v_pow2(n);
 #    if MMAX_PASS_DOUBLE
-    const mmax_vec slope = mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n));
+    return mmax_v_fma(power, mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n)), power);
 #    else
-    const mmax_vec slope = mmax_v_mul(f, MMAX_POW2_POLYNOMIAL(f));
+    return mmax_v_fma(mmax_v_mul(power, f), MMAX_POW2_POLYNOMIAL(f), power);
 #    endif
-    return mmax_v_fma(power, slope, power);
 }
 
 /* ---- the origin of a row: what its exponentials are relative to ---- */
@@ -2162,9 +2236,9 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(mmax_real min, mmax_real max, size_t 
         o.kind = (max - min) * c->log2e < MMAX_PLAIN_RANGE && n <= ((size_t)1 << 30) ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
     }
     {
-        const int whole = (int)exponent;
-        o.rounder = MMAX_ROUND_TO_EIGHTH - (mmax_real)(whole - MMAX_BIAS);
-        o.lowest = (mmax_real)(whole - MMAX_BIAS + MMAX_LOWEST) * c->log2e_inverse;
+        const mmax_real whole = (mmax_real)(int)exponent;
+        o.rounder = MMAX_ROUND_TO_EIGHTH - (whole - MMAX_BIAS);
+        o.lowest = (whole + (MMAX_LOWEST - MMAX_BIAS)) * c->log2e_inverse;
     }
     return o;
 }
@@ -2366,41 +2440,87 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
     return e;
 }
 
-/* Second pass: exponentials relative to the origin, into y, and their sum. */
-MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                  const MMAX_(call) * c, int function, int kind)
+/* Second pass: exponentials relative to the origin, into y, and their sum.
+ * The roundings of a plain chain of additions would take a weight beyond 4 ULP. Entries MMAX_LANES apart are added in
+ * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
+ * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
+ */
+#    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
+MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
+                                  const MMAX_(call) * call, int function, int kind)
 {
+    /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
+    const MMAX_(origin) origin = *row_origin, *const o = &origin;
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
+    const size_t whole = n > MMAX_PAIR ? n - n % MMAX_PAIR : 0;
+    mmax_vec pair[MMAX_REGS];
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
 #    define MMAX_TERM(e, at, left)                                                                           \
         mmax_vec e = MMAX_(exp_part)(MMAX_(load_upto)(x + (at), left, mmax_v_zero()), o, c, function, kind); \
         MMAX_(store_upto)(y + (at), left, e);                                                                \
         e = MMAX_(first_upto)(e, left);
-    /* Two blocks at a time: equal terms then are added in pairs, which is exact. */
-#    define MMAX_STEP_PAIR(at, left, k, part) \
-        MMAX_TERM(e0_, at, left)              \
-        MMAX_TERM(e1_, at + MMAX_LANES, left) \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_add(e0_, e1_));
-#    define MMAX_STEP(at, left, k, part) \
-        MMAX_TERM(e0_, at, left)         \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], e0_);
-    MMAX_SWEEP_LANES(n, sum, 1, MMAX_PAIR, MMAX_EXP_CHUNK, MMAX_STEP_PAIR, MMAX_STEP);
-#    undef MMAX_STEP
-#    undef MMAX_STEP_PAIR
+    MMAX_EACH(k)
+    {
+        const size_t at = whole + (size_t)(k * MMAX_WIDTH);
+        const ptrdiff_t left = (ptrdiff_t)(n - whole) - k * MMAX_WIDTH;
+        pair[k] = mmax_v_zero();
+        if (left > 0) {
+            MMAX_TERM(e0, at, left)
+            pair[k] = e0;
+            if (left > MMAX_LANES) {
+                MMAX_TERM(e1, at + MMAX_LANES, left - MMAX_LANES)
+                pair[k] = mmax_v_add(e0, e1);
+            }
+        }
+    }
+    if (whole == 0) {
+        MMAX_(sum_add)(sum, pair);
+    }
+#    define MMAX_ADD(terms, k)                                                                           \
+        {                                                                                                \
+            const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
+            lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
+            total[k] = sum_;                                                                             \
+        }
+    for (size_t chunk = 0; chunk < whole; chunk += MMAX_EXP_CHUNK) {
+        const size_t end = whole - chunk < MMAX_EXP_CHUNK ? whole : chunk + MMAX_EXP_CHUNK;
+        mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
+        MMAX_EACH(k)
+        {
+            total[k] = above;
+            lost[k] = mmax_v_zero();
+            if (chunk == 0) {
+                MMAX_ADD(pair[k], k)
+            }
+        }
+        for (size_t at = chunk; at < end; at += MMAX_PAIR) {
+            MMAX_EACH(k)
+            {
+                const size_t first = at + (size_t)(k * MMAX_WIDTH);
+                MMAX_TERM(e0, first, (ptrdiff_t)MMAX_WIDTH)
+                MMAX_TERM(e1, first + MMAX_LANES, (ptrdiff_t)MMAX_WIDTH)
+                MMAX_ADD(mmax_v_add(e0, e1), k)
+            }
+        }
+        MMAX_EACH(k) { total[k] = mmax_v_sub(total[k], above); }
+        MMAX_(sum_add)(sum, total);
+        MMAX_(sum_add)(sum, lost);
+    }
+#    undef MMAX_ADD
 #    undef MMAX_TERM
     return MMAX_(sum_total)(sum);
 }
 
-/* The right instance for this row. Where speed is not the aim, plain C and the instruction sets without fma, all rows
- * are GENERAL ones: the bits are the same. */
-#    define MMAX_FAST_ROWS (MMAX_FMA && MMAX_WIDTH > 1)
+/* The right instance for this row; without MMAX_FAST all rows are GENERAL ones. */
 MMAX_INLINE double MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                       const MMAX_(call) * c, int function)
 {
-    if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_PLAIN) {
+    if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {
         return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_PLAIN);
     }
-    if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_CLAMP) {
+    if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {
         return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_CLAMP);
     }
     return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL);
@@ -2420,28 +2540,52 @@ MMAX_INLINE double MMAX_(product_rest)(double a, double b)
 /* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. In f64
  * 1/sum has a second part, left out where its product would be that small: its rounding would take a weight beyond
  * 4 ULP. In f32 the rounding of the sum itself is missing, and makes room for it. */
-MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
+typedef struct MMAX_(scaling) {
+    mmax_real factor;   /* 1/sum */
+    mmax_real smallest; /* exponentials below it have no normal weight */
+#    if MMAX_PASS_DOUBLE
+    mmax_real rest;  /* of 1/sum, in the double after the last */
+    mmax_real bound; /* exponentials from which the rest is used */
+#    endif
+} MMAX_(scaling);
+
+MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(double sum)
 {
     const double inverse = 1.0 / sum;
-    const mmax_vec factor = mmax_v_set((mmax_real)inverse);
-    const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
+    MMAX_(scaling) w;
+    w.factor = (mmax_real)inverse;
+    w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE);
 #    if MMAX_PASS_DOUBLE
-    const mmax_vec rest = mmax_v_set(MMAX_(product_rest)(inverse, sum) * inverse);
-    const mmax_vec bound = mmax_v_set(MMAX_REAL_MIN * sum * MMAX_TWO_TO_64);
-#        define MMAX_SCALED(e) \
-            mmax_v_fma(e, factor, mmax_v_mul(clamped ? mmax_v_keep(mmax_v_le(bound, mmax_v_abs(e)), e) : e, rest))
-#    else
-#        define MMAX_SCALED(e) mmax_v_mul(e, factor)
+    w.rest = MMAX_(product_rest)(inverse, sum) * inverse;
+    w.bound = MMAX_REAL_MIN * sum * MMAX_TWO_TO_64;
 #    endif
-#    define MMAX_STEP(at, left, k, part)                               \
-        mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero());   \
-        if (clamped) {                                                 \
-            e_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(e_)), e_); \
-        }                                                              \
-        MMAX_(store_upto)(y + at, left, MMAX_SCALED(e_));
+    return w;
+}
+
+MMAX_INLINE mmax_vec MMAX_(scaled)(mmax_vec e, const MMAX_(scaling) * w, int clamped)
+{
+    const mmax_vec factor = mmax_v_set(w->factor);
+    if (clamped) {
+        e = mmax_v_keep(mmax_v_le(mmax_v_set(w->smallest), mmax_v_abs(e)), e);
+    }
+#    if MMAX_PASS_DOUBLE
+    {
+        const mmax_vec top = clamped ? mmax_v_keep(mmax_v_le(mmax_v_set(w->bound), mmax_v_abs(e)), e) : e;
+        return mmax_v_fma(e, factor, mmax_v_mul(top, mmax_v_set(w->rest)));
+    }
+#    else
+    return mmax_v_mul(e, factor);
+#    endif
+}
+
+MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
+{
+    const MMAX_(scaling) w = MMAX_(scaling_of)(sum);
+#    define MMAX_STEP(at, left, k, part)                                   \
+        const mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero()); \
+        MMAX_(store_upto)(y + at, left, MMAX_(scaled)(e_, &w, clamped));
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
-#    undef MMAX_SCALED
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
@@ -2456,6 +2600,9 @@ MMAX_STATIC double MMAX_(careful_mean)(const mmax_real *x, size_t n)
     }
     return sum / count * (1 / MMAX_TINY);
 }
+
+/* The rounded mean of equal entries may lie above them all. */
+MMAX_INLINE mmax_real MMAX_(mean_of)(double mean, mmax_real max) { return mean < max ? (mmax_real)mean : max; }
 
 /* First pass: decides what the row is. EMPTY rows have no weight anywhere, NAN rows a NaN or a score of +inf. */
 MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
@@ -2480,8 +2627,7 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n
         if (mmax_f64_is_nan(mean)) {
             return MMAX_IS_NAN;
         }
-        /* The rounded mean of equal entries may lie above them all. */
-        o->mean = mean < e.max ? (mmax_real)mean : e.max;
+        o->mean = MMAX_(mean_of)(mean, e.max);
     }
     return MMAX_IS_NORMAL;
 }
@@ -2578,28 +2724,6 @@ MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, cons
     }
 }
 
-/* y = weights of one row */
-MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
-{
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
-    MMAX_(origin) o;
-    int careful;
-    const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
-    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
-        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
-    } else {
-        const double sum = function == MMAX_EVSOFTMAX ? MMAX_(exp_evsoftmax)(y, x, n, &o, c)
-                                                      : MMAX_(exp_softmax)(y, sigma ? y : x, n, &o, c);
-        if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
-            MMAX_(fill_nan)(y, y, n, o.kind == MMAX_ROW_GENERAL);
-        } else if (o.kind == MMAX_ROW_PLAIN && function != MMAX_EVSOFTMAX) {
-            MMAX_(scale_row)(y, n, sum, 0);
-        } else {
-            MMAX_(scale_row)(y, n, sum, 1);
-        }
-    }
-}
-
 /* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
 #    define MMAX_EACH_ROW(out, out_stride, past, row_code)                      \
         for (size_t row = 0; row < s->rows; ++row) {                            \
@@ -2610,10 +2734,298 @@ MMAX_INLINE void MMAX_(normalise_row)(mmax_real *y, const mmax_real *x, size_t n
             }                                                                   \
         }
 
+/* ---- forward: the three passes over each row ---- */
+typedef struct MMAX_(row) {
+    mmax_real *y;
+    const mmax_real *x;
+    size_t n;
+    MMAX_(origin) origin;
+    double sum;
+    int state; /* MMAX_IS_NORMAL, .. */
+} MMAX_(row);
+
+MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, int function)
+{
+    int careful;
+    r->state = MMAX_(begin)(&r->origin, &careful, r->y, r->x, r->n, c, function);
+}
+MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    if (r->state == MMAX_IS_NORMAL) {
+        r->sum = function == MMAX_EVSOFTMAX ? MMAX_(exp_evsoftmax)(r->y, r->x, r->n, &r->origin, c)
+                                            : MMAX_(exp_softmax)(r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
+    }
+}
+MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, int function)
+{
+    if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
+        MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
+    } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
+        MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
+    } else if (r->origin.kind == MMAX_ROW_PLAIN && function != MMAX_EVSOFTMAX) {
+        MMAX_(scale_row)(r->y, r->n, r->sum, 0);
+    } else {
+        MMAX_(scale_row)(r->y, r->n, r->sum, 1);
+    }
+}
+
+#    define MMAX_SIDE_BY_SIDE 4
+#    define MMAX_SHORT_BYTES  4096
+
+/* Short rows go through the passes side by side: each pass ends in a chain of dependent instructions, which the next
+ * row's work then fills. */
+MMAX_INLINE void MMAX_(normalise_rows)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
+                                       const mmax_shape *s)
+{
+    const size_t most = s->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
+    MMAX_(row) r[MMAX_SIDE_BY_SIDE];
+    for (size_t row = 0; row < s->rows; row += most) {
+        const size_t count = s->rows - row < most ? s->rows - row : most;
+        for (size_t i = 0; i < count; ++i) {
+            r[i].y = y + (row + i) * s->y_stride;
+            r[i].x = x + (row + i) * s->x_stride;
+            r[i].n = s->lengths ? s->lengths[row + i] : s->cols;
+            MMAX_(row_begin)(&r[i], c, function);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            MMAX_(row_exp)(&r[i], c, function);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            MMAX_(row_end)(&r[i], function);
+            if (r[i].n < s->cols) {
+                MMAX_(fill)(r[i].y + r[i].n, s->cols - r[i].n, 0);
+            }
+        }
+    }
+}
+
+#    if MMAX_FAST
+/* One number of each of MMAX_WIDTH rows, a register from MMAX_WIDTH registers: row r's result is in lane r. */
+#        define MMAX_ACROSS(name, op)                                                                \
+            MMAX_INLINE mmax_vec MMAX_(name##_pair)(mmax_vec a, mmax_vec b)                          \
+            {                                                                                        \
+                return op(mmax_v_zip_low(a, b), mmax_v_zip_high(a, b));                              \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_2)(const mmax_real *rows, int step)                    \
+            {                                                                                        \
+                return MMAX_(name##_pair)(mmax_v_load(rows), mmax_v_load(rows + step * MMAX_WIDTH)); \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_4)(const mmax_real *rows, int step)                    \
+            {                                                                                        \
+                return MMAX_(name##_pair)(MMAX_(name##_2)(rows, 2 * step),                           \
+                                          MMAX_(name##_2)(rows + step * MMAX_WIDTH, 2 * step));      \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_8)(const mmax_real *rows, int step)                    \
+            {                                                                                        \
+                return MMAX_(name##_pair)(MMAX_(name##_4)(rows, 2 * step),                           \
+                                          MMAX_(name##_4)(rows + step * MMAX_WIDTH, 2 * step));      \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name##_16)(const mmax_real *rows, int step)                   \
+            {                                                                                        \
+                return MMAX_(name##_pair)(MMAX_(name##_8)(rows, 2 * step),                           \
+                                          MMAX_(name##_8)(rows + step * MMAX_WIDTH, 2 * step));      \
+            }                                                                                        \
+            MMAX_INLINE mmax_vec MMAX_(name)(const mmax_real *rows)                                  \
+            {                                                                                        \
+                return MMAX_WIDTH == 16  ? MMAX_(name##_16)(rows, 1)                                 \
+                       : MMAX_WIDTH == 8 ? MMAX_(name##_8)(rows, 1)                                  \
+                       : MMAX_WIDTH == 4 ? MMAX_(name##_4)(rows, 1)                                  \
+                                         : MMAX_(name##_2)(rows, 1);                                 \
+            }
+MMAX_ACROSS(across_max, mmax_v_max)
+
+/* The sum of a row's only pair of blocks; `one` says that only its first register is not 0. */
+MMAX_INLINE double MMAX_(short_total)(const mmax_vec *pair, int one)
+{
+    MMAX_(sum) sum;
+#        if !MMAX_PASS_DOUBLE
+    if (one) {
+        return MMAX_(fold_one)(pair[0]);
+    }
+#        else
+    (void)one;
+#        endif
+    MMAX_(sum_clear)(&sum);
+    MMAX_(sum_add)(&sum, pair);
+    return MMAX_(sum_total)(&sum);
+}
+
+/* MMAX_WIDTH rows of at most MMAX_PAIR entries: what a row has one of, a register has for all of them. The same
+ * arithmetic as row by row. */
+typedef struct MMAX_(group) {
+    mmax_real *y;
+    const mmax_real *x;
+    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* MultiMax: sigma, before */
+    MMAX_LINE mmax_real rounder[MMAX_WIDTH];
+    MMAX_LINE mmax_real lowest[MMAX_WIDTH];
+    MMAX_LINE mmax_real mean[MMAX_WIDTH];
+    double total[MMAX_WIDTH];
+    int good; /* 0 if a score is infinite or too large: then row by row */
+} MMAX_(group);
+
+/* n, its registers and their stride in e; `one` says that one register will do. */
+typedef struct MMAX_(group_shape) {
+    size_t n, registers, width, x_stride, y_stride;
+    int one;
+} MMAX_(group_shape);
+
+MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole;
+    mmax_mask good;
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        const mmax_real *const row = g->x + r * s->x_stride;
+        const mmax_vec first = mmax_v_set(row[0]);
+        mmax_vec row_max = mmax_v_zero(), pair[MMAX_REGS];
+        MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
+        for (size_t i = 0; i < s->registers; ++i) {
+            const size_t at = i * MMAX_WIDTH;
+            const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(s->n - at), first);
+            const mmax_vec score = MMAX_(score)(logit, c, function, 0);
+            row_max = i == 0 ? score : mmax_v_max(score, row_max);
+            if (sigma) {
+                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);
+                mmax_v_store(g->e + r * s->width + at, score);
+            } else {
+                smallest = mmax_v_min(logit, smallest);
+            }
+            if (function == MMAX_EVSOFTMAX) {
+                const size_t k = i % MMAX_REGS;
+                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(s->n - at)));
+            }
+        }
+        mmax_v_store(high + r * MMAX_WIDTH, row_max);
+        if (function == MMAX_EVSOFTMAX) {
+            g->total[r] = MMAX_(short_total)(pair, s->one);
+        }
+    }
+    max = MMAX_(across_max)(high);
+    exponent = mmax_v_mul(max, mmax_v_set(c->log2e));
+    whole = mmax_v_whole(exponent);
+    good =
+        mmax_m_and(mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT)),
+                   sigma ? mmax_v_le(largest, mmax_v_set(c->safe)) : mmax_v_lt(mmax_v_set(-MMAX_INFINITY), smallest));
+    g->good = mmax_m_bits(good) == (1u << MMAX_WIDTH) - 1u;
+    mmax_v_store(g->rounder, mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS))));
+    mmax_v_store(g->lowest,
+                 mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
+    if (function == MMAX_EVSOFTMAX) {
+        mmax_v_store(g->mean, max);
+        for (int r = 0; r < MMAX_WIDTH; ++r) {
+            const double mean = g->total[r] / (double)s->n;
+            g->good = g->good && mmax_f64_is_finite(mean);
+            g->mean[r] = MMAX_(mean_of)(mean, g->mean[r]);
+        }
+    }
+}
+
+MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        const mmax_real *const row = g->x + r * s->x_stride;
+        mmax_real *const e_row = g->e + r * s->width;
+        mmax_vec pair[MMAX_REGS];
+        MMAX_(origin) o;
+        o.rounder = g->rounder[r];
+        o.lowest = g->lowest[r];
+        o.mean = function == MMAX_EVSOFTMAX ? g->mean[r] : 0;
+#        define MMAX_TERM(e, i)                                                                                       \
+            const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
+            const ptrdiff_t left = (ptrdiff_t)(s->n - at);                                                            \
+            const mmax_vec score = sigma ? mmax_v_load(e_row + at) : MMAX_(load_upto)(row + at, left, mmax_v_zero()); \
+            e = MMAX_(exp_part)(score, &o, c, function, MMAX_ROW_CLAMP);                                              \
+            mmax_v_store(e_row + at, e);                                                                              \
+            e = MMAX_(first_upto)(e, left);
+        MMAX_EACH(k)
+        {
+            pair[k] = mmax_v_zero();
+            if ((size_t)k < s->registers) {
+                MMAX_TERM(pair[k], k)
+            }
+            if ((size_t)(k + MMAX_REGS) < s->registers) {
+                mmax_vec second;
+                MMAX_TERM(second, k + MMAX_REGS)
+                pair[k] = mmax_v_add(pair[k], second);
+            }
+        }
+#        undef MMAX_TERM
+        g->total[r] = MMAX_(short_total)(pair, s->one);
+    }
+}
+
+MMAX_INLINE void MMAX_(group_end)(const MMAX_(group) * g, const MMAX_(group_shape) * s)
+{
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        mmax_real *const row = g->y + r * s->y_stride;
+        const MMAX_(scaling) w = MMAX_(scaling_of)(g->total[r]);
+        for (size_t i = 0; i < s->registers; ++i) {
+            const size_t at = i * MMAX_WIDTH;
+            const mmax_vec e = mmax_v_load(g->e + r * s->width + at);
+            MMAX_(store_upto)(row + at, (ptrdiff_t)(s->n - at), MMAX_(scaled)(e, &w, 1));
+        }
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
+            MMAX_(fill)(row, s->n, MMAX_QUIET_NAN);
+        }
+    }
+}
+
+/* A group's exponentials, then the next group's first pass, then the weights: each waits for a chain of dependent
+ * instructions that the other fills. */
+MMAX_INLINE void MMAX_(normalise_groups)(mmax_real *y, const mmax_real *x, size_t groups, int one,
+                                         const MMAX_(call) * call, int function, const mmax_shape *shape)
+{
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const MMAX_(group_shape) s = {shape->cols,
+                                  one ? 1 : (shape->cols + MMAX_WIDTH - 1) / MMAX_WIDTH,
+                                  one ? MMAX_WIDTH : MMAX_PAIR,
+                                  shape->x_stride,
+                                  shape->y_stride,
+                                  one};
+    MMAX_(group) group[2];
+    for (size_t i = 0; i <= groups; ++i) {
+        MMAX_(group) *const next = &group[i % 2], *const g = &group[(i + 1) % 2];
+        if (i > 0 && g->good) {
+            MMAX_(group_exp)(g, &s, c, function);
+        }
+        if (i < groups) {
+            next->y = y + i * MMAX_WIDTH * s.y_stride;
+            next->x = x + i * MMAX_WIDTH * s.x_stride;
+            MMAX_(group_begin)(next, &s, c, function);
+        }
+        if (i > 0 && g->good) {
+            MMAX_(group_end)(g, &s);
+        } else if (i > 0) {
+            mmax_shape rows = *shape;
+            rows.rows = MMAX_WIDTH;
+            MMAX_(normalise_rows)(g->y, g->x, call, function, &rows);
+        }
+    }
+}
+#    endif
+
 MMAX_INLINE void MMAX_(normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
-                                  const mmax_shape *s){
-    MMAX_EACH_ROW(y, s->y_stride, 0,
-                  MMAX_(normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))}
+                                  const mmax_shape *s)
+{
+    mmax_shape rest = *s;
+#    if MMAX_FAST
+    if (s->cols <= MMAX_PAIR && !s->lengths && !c->general) {
+        const size_t groups = s->rows / MMAX_WIDTH, done = groups * MMAX_WIDTH;
+        if (s->cols <= MMAX_WIDTH) {
+            MMAX_(normalise_groups)(y, x, groups, 1, c, function, s);
+        } else {
+            MMAX_(normalise_groups)(y, x, groups, 0, c, function, s);
+        }
+        rest.rows -= done;
+        y += done * s->y_stride;
+        x += done * s->x_stride;
+    }
+#    endif
+    MMAX_(normalise_rows)(y, x, c, function, &rest);
+}
 
 MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
@@ -2775,7 +3187,7 @@ MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, c
 MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
                                 const MMAX_(origin) * o, double log_sum)
 {
-    if (MMAX_FAST_ROWS && o->kind == MMAX_ROW_PLAIN) {
+    if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {
         MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 1);
     } else {
         MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 0);
@@ -3023,9 +3435,9 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const M
             MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, order_, params_, kind_); \
             return;                                                                         \
         }
-#    define MMAX_CASES(order_, params_)                                                     \
-        MMAX_CASE(order_, params_, MMAX_ROW_PLAIN, MMAX_FAST_ROWS &&kind == MMAX_ROW_PLAIN) \
-        MMAX_CASE(order_, params_, MMAX_ROW_CLAMP, MMAX_FAST_ROWS &&kind == MMAX_ROW_CLAMP) \
+#    define MMAX_CASES(order_, params_)                                                \
+        MMAX_CASE(order_, params_, MMAX_ROW_PLAIN, MMAX_FAST &&kind == MMAX_ROW_PLAIN) \
+        MMAX_CASE(order_, params_, MMAX_ROW_CLAMP, MMAX_FAST &&kind == MMAX_ROW_CLAMP) \
         MMAX_CASE(order_, params_, MMAX_ROW_GENERAL, 1)
     MMAX_CASES(1, 0)
     MMAX_CASES(1, 1)
@@ -3194,27 +3606,33 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
  */
 #    define MMAX_BUFFER (4 * MMAX_CHUNK)
 
+typedef struct MMAX_(units) {
+    mmax_real max, high, low; /* u = (high + low) (x - max) */
+    mmax_real lowest;         /* of x - max, so that no part of u is +inf; u itself may be -inf */
+} MMAX_(units);
+
 typedef struct MMAX_(candidates) {
-    mmax_real near_top[MMAX_BUFFER + MMAX_WIDTH]; /* their x */
+    MMAX_LINE mmax_real near_top[MMAX_BUFFER + MMAX_PAIR]; /* their x */
     const mmax_real *x;
     size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
-    mmax_real unit_high, unit_low, bound, max;
+    mmax_real bound;
+    MMAX_(units) units;
     double unit; /* u = unit (x - max) */
     int whole;   /* all candidates are held */
 } MMAX_(candidates);
 
 /* u of a register of x, as every part of these functions computes it */
-MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, mmax_real max, mmax_real high, mmax_real low, const MMAX_(call) * c)
+MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, const MMAX_(units) * units, const MMAX_(call) * c)
 {
     mmax_vec d;
     if (c->general) {
         const mmax_vec before = mmax_v_set(c->before);
-        d = mmax_v_mul(mmax_v_sub(mmax_v_mul(x, before), mmax_v_set(max * c->before)), mmax_v_set(c->after));
+        d = mmax_v_mul(mmax_v_sub(mmax_v_mul(x, before), mmax_v_set(units->max * c->before)), mmax_v_set(c->after));
     } else {
-        d = mmax_v_sub(x, mmax_v_set(max));
+        d = mmax_v_sub(x, mmax_v_set(units->max));
     }
-    d = mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), d);
-    return mmax_v_fma(d, mmax_v_set(high), mmax_v_mul(d, mmax_v_set(low)));
+    d = mmax_v_max(mmax_v_set(units->lowest), d);
+    return mmax_v_fma(d, mmax_v_set(units->high), mmax_v_mul(d, mmax_v_set(units->low)));
 }
 
 /* Writes the chosen lanes of x side by side to `to`, which has room for a register; returns how many they are. */
@@ -3234,22 +3652,36 @@ MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
 #    endif
 }
 
-/* Appends candidates until the buffer is full or the row has no more; NaN counts as one. What a register brings
- * beyond MMAX_BUFFER waits in the buffer's last places. */
-MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w, const MMAX_(call) * c)
+/* Appends candidates until the buffer is full or the row has no more; NaN counts as one. What a block brings beyond
+ * MMAX_BUFFER waits in the buffer's last places. Entries a little below the bound may be among them. */
+MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w)
 {
-    const mmax_vec bound = mmax_v_set((mmax_real)-1), masked = mmax_v_set(-MMAX_INFINITY);
-    const mmax_vec reach = mmax_v_set(w->bound);
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), reach = mmax_v_set(w->bound);
     size_t next = w->next, count = w->count;
-    while (next < w->n && count < MMAX_BUFFER) {
+#    if defined(mmax_v_collect)
+    /* Whether a register has one is as good as random; a branch only for several at once. */
+    for (; next + MMAX_PAIR <= w->n && count < MMAX_BUFFER; next += MMAX_PAIR) {
+        mmax_mask close[2 * MMAX_REGS], any = mmax_m_none();
+        MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+        {
+            close[k] = mmax_v_nle(mmax_v_load(w->x + next + k * MMAX_WIDTH), reach);
+            any = mmax_m_or(any, close[k]);
+        }
+        if (mmax_m_bits(any) != 0) {
+            MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+            {
+                mmax_v_collect(w->near_top + count, mmax_v_load(w->x + next + k * MMAX_WIDTH), close[k]);
+                count += mmax_m_count(close[k]);
+            }
+        }
+    }
+#    endif
+    for (; next < w->n && count < MMAX_BUFFER; next += MMAX_WIDTH) {
         const mmax_vec x = MMAX_(load_upto)(w->x + next, (ptrdiff_t)(w->n - next), masked);
         const mmax_mask close = mmax_v_nle(x, reach);
         if (mmax_m_bits(close) != 0) {
-            const mmax_vec u = MMAX_(below_unit)(x, w->max, w->unit_high, w->unit_low, c);
-            const mmax_mask chosen = mmax_m_and(close, mmax_v_nle(u, bound));
-            count += MMAX_(append)(w->near_top + count, x, chosen);
+            count += MMAX_(append)(w->near_top + count, x, close);
         }
-        next += MMAX_WIDTH;
     }
     w->next = next;
     w->count = count;
@@ -3264,7 +3696,7 @@ typedef struct MMAX_(above) {
 /* v of one candidate in double: rounded once, where fma is hardware. Halves, so that nothing overflows. */
 MMAX_INLINE double MMAX_(above_double)(mmax_real x, double t, const MMAX_(candidates) * w)
 {
-    return mmax_s_dfma((double)x * 0.5 - (double)w->max * 0.5, 2 * w->unit, -t);
+    return mmax_s_dfma((double)x * 0.5 - (double)w->units.max * 0.5, 2 * w->unit, -t);
 }
 
 /* A handful of candidates is summed in plain C, the same on every instruction set. One entry at the maximum is left
@@ -3275,18 +3707,18 @@ MMAX_INLINE MMAX_(above)
 {
     const double top = -t;
     double first = 0, second = 0;
-    int tops = 0;
+    int count = 1, top_seen = 0;
     MMAX_(above) above;
-    above.count = 1;
     for (size_t i = 0; i < n; ++i) {
-        const double v = MMAX_(above_double)(x[i], t, w);
-        const int skipped = x[i] == w->max && tops++ == 0;
-        if (!(v <= 0) && !skipped) {
-            above.count += 1;
-            first += v;
-            second = mmax_s_dfma(v, v, second);
-        }
+        /* No branches: which entries count is as good as random. */
+        const int at_top = x[i] == w->units.max, kept = !(at_top & !top_seen);
+        const double d = MMAX_(above_double)(x[i], t, w), v = (0.0 > d ? 0.0 : d) * kept;
+        top_seen |= at_top;
+        count += !(v <= 0);
+        first += v;
+        second = mmax_s_dfma(v, v, second);
     }
+    above.count = count;
     above.first = first + top;
     above.second = mmax_s_dfma(top, top, second);
     /* sparsemax: sum of v - 1; entmax15: sum of v^2 - 1 */
@@ -3306,18 +3738,18 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
     MMAX_(sums_clear)(sums, 3);
     if (!w->whole) {
         w->next = w->count = 0;
-        MMAX_(collect)(w, c);
+        MMAX_(collect)(w);
     }
-#    define MMAX_STEP(at, left, k, part)                                                 \
-        const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);            \
-        const mmax_vec u_ = MMAX_(below_unit)(x_, w->max, w->unit_high, w->unit_low, c); \
-        const mmax_vec v_ = mmax_v_sub(u_, tau);                                         \
-        const mmax_mask above_ = mmax_v_nle(v_, zero);                                   \
-        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                  \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one));   \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                      \
-        if (function == MMAX_ENTMAX15) {                                                 \
-            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);           \
+#    define MMAX_STEP(at, left, k, part)                                               \
+        const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);          \
+        const mmax_vec u_ = MMAX_(below_unit)(x_, &w->units, c);                       \
+        const mmax_vec v_ = mmax_v_sub(u_, tau);                                       \
+        const mmax_mask above_ = mmax_v_nle(v_, zero);                                 \
+        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one)); \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                    \
+        if (function == MMAX_ENTMAX15) {                                               \
+            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);         \
         }
     for (;;) {
         const size_t count = w->count < MMAX_BUFFER ? w->count : MMAX_BUFFER;
@@ -3327,7 +3759,7 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
         }
         w->count -= count;
         memcpy(w->near_top, w->near_top + count, w->count * sizeof(mmax_real));
-        MMAX_(collect)(w, c);
+        MMAX_(collect)(w);
     }
 #    undef MMAX_STEP
     above.count = MMAX_(sum_total)(&sums[0]);
@@ -3343,28 +3775,22 @@ typedef struct MMAX_(tau) {
     int passes;
 } MMAX_(tau);
 
-#    if MMAX_PASS_DOUBLE
-#        define MMAX_TAU_EXACT  1e-8 /* entmax15: relative step after which the closed form is exact */
-#        define MMAX_TAU_PASSES 74
-#    else
-#        define MMAX_TAU_EXACT  1e-4
-#        define MMAX_TAU_PASSES 34
-#    endif
+#    define MMAX_TAU_PASSES (MMAX_PASS_DOUBLE ? 74 : 34)
 
-/* How far tau lies above t, if the entries above t are the support. `exact` is set where that is known to hold, or
- * where what is left out is below the rounding. */
+/* How far tau lies above t, if the entries above t are the support. They are where as many of them were above the t
+ * that this one came from: then `exact` is set, but not for a long step of entmax15, in which roundings would count. */
 MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last_count, int *exact, int function)
 {
+    *exact = a->count == last_count;
     if (function == MMAX_SPARSEMAX) {
-        *exact = a->count == last_count;
         return a->excess / a->count;
     } else {
-        /* Newton on | u - t | - 1, which is convex as well and nearer to a straight line than the sum of squares. */
-        const double norm = sqrt(a->second);
-        const double newton = norm * a->excess / ((norm + 1) * a->first);
+        /* The nearer root of sum (v - step)^2 = 1; where so many entries have none, Newton's step on | v | - 1. */
         const double root = mmax_s_dfma(a->first, a->first, -(a->count * a->excess));
-        *exact = newton < MMAX_TAU_EXACT * -t && newton > MMAX_TAU_EXACT * t && root > 0;
-        return *exact ? a->excess / (a->first + sqrt(root)) : newton;
+        const double norm = sqrt(root > 0 ? root : a->second);
+        const double step = root > 0 ? a->excess / (a->first + norm) : norm * a->excess / ((norm + 1) * a->first);
+        *exact = *exact && root > 0 && step < -t / 64 && step > t / 64;
+        return step;
     }
 }
 
@@ -3402,6 +3828,7 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
                 next = lower;
             } else {
                 next = middle;
+                last_count = -1; /* equal counts tell something only after a step from one to the other */
             }
         }
         if (next <= lower || tau->passes >= MMAX_TAU_PASSES) {
@@ -3420,7 +3847,7 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
 MMAX_INLINE mmax_vec MMAX_(above_tau)(mmax_vec x, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
                                       const MMAX_(call) * c)
 {
-    const mmax_vec u = MMAX_(below_unit)(x, w->max, w->unit_high, w->unit_low, c);
+    const mmax_vec u = MMAX_(below_unit)(x, &w->units, c);
     return mmax_v_sub(mmax_v_sub(u, mmax_v_set(tau->high)), mmax_v_set(tau->low));
 }
 
@@ -3441,7 +3868,7 @@ MMAX_INLINE double MMAX_(below_tau)(mmax_real x, const MMAX_(tau) * tau, const M
     if (MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x), tau, w, c)) > 0) {
         return 0;
     }
-    return MMAX_(distance)((double)tau->high + (double)tau->low, -MMAX_(distance)(w->max, x, c->scale / unit), 1);
+    return MMAX_(distance)((double)tau->high + (double)tau->low, -MMAX_(distance)(w->units.max, x, c->scale / unit), 1);
 }
 
 /* First pass and tau of one row. */
@@ -3465,10 +3892,15 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
     w->x = x;
     w->n = n;
     w->next = w->count = 0;
-    w->max = e.max;
+    w->units.max = e.max;
     w->unit = c->scale * (double)unit;
-    w->unit_high = c->scale_high * unit;
-    w->unit_low = c->scale_low * unit;
+    w->units.high = c->scale_high * unit;
+    w->units.low = c->scale_low * unit;
+    {
+        /* From there on u is -inf: the high part is 2^23 times larger. */
+        const mmax_real low = w->units.low < 0 ? -w->units.low : w->units.low;
+        w->units.lowest = low > 1 ? -MMAX_REAL_MAX / 2 / low : -MMAX_REAL_MAX;
+    }
     {
         /* A little below max - 1/scale, so that rounding loses no candidate. */
         const double reach = 1.0 / ((double)unit * c->scale) * 1.001, bound = (double)e.max - reach;
@@ -3479,7 +3911,7 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
             w->bound = -MMAX_INFINITY;
         }
     }
-    MMAX_(collect)(w, c);
+    MMAX_(collect)(w);
     w->whole = w->next >= n && w->count <= MMAX_BUFFER;
     return MMAX_(find_tau)(tau, w, c, function) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
 }
@@ -3499,13 +3931,17 @@ MMAX_STATIC int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, c
 
 /* y = the weights, or `factor` times them */
 MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(tau) * tau,
-                                          const MMAX_(candidates) * w, const MMAX_(call) * c, int function, int scaled,
-                                          double factor)
+                                          const MMAX_(candidates) * w, const MMAX_(call) * call, int function,
+                                          int scaled, double factor)
 {
-    const mmax_vec times = mmax_v_set((mmax_real)factor);
+    /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const MMAX_(units) units = w->units;
+    const mmax_vec high = mmax_v_set(tau->high), low = mmax_v_set(tau->low), times = mmax_v_set((mmax_real)factor);
 #    define MMAX_STEP(at, left, k, part)                                   \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
-        const mmax_vec v_ = MMAX_(above_tau)(x_, tau, w, c);               \
+        const mmax_vec u_ = MMAX_(below_unit)(x_, &units, c);              \
+        const mmax_vec v_ = mmax_v_sub(mmax_v_sub(u_, high), low);         \
         const mmax_vec y_ = MMAX_(threshold_weight)(v_, function);         \
         MMAX_(store_upto)(y + at, left, scaled ? mmax_v_fma(y_, times, mmax_v_zero()) : y_);
     MMAX_SWEEP(n, MMAX_STEP);
@@ -3579,7 +4015,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
 /* 1 + u of one entry, with all its digits also where u is near -1. Halves, so that nothing overflows. */
 MMAX_INLINE double MMAX_(above_bottom)(mmax_real x, const MMAX_(candidates) * w)
 {
-    const double top = (double)w->max * 0.5, other = (double)x * 0.5, below = top - other, back = below - top;
+    const double top = (double)w->units.max * 0.5, other = (double)x * 0.5, below = top - other, back = below - top;
     const double rest = (top - (below - back)) - (other + back);
     return MMAX_(product_rest)(2 * w->unit, below) - 2 * w->unit * rest;
 }
@@ -3617,12 +4053,12 @@ MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_t
 {
     double t = (1 + (double)tau->high) + (double)tau->low, sums[4], missing;
     for (int step = 0; step < 4; ++step) {
-        MMAX_(sums_above_bottom)(sums, x, n, t, w->max, w);
+        MMAX_(sums_above_bottom)(sums, x, n, t, w->units.max, w);
         t += function == MMAX_SPARSEMAX ? (sums[1] - t) / (sums[0] + 1)
                                         : (sums[2] - t * (2 - t)) / (2 * (sums[1] + (1 - t)));
     }
     MMAX_(sums_above_bottom)(sums, x, n, t, x_target, w);
-    missing = MMAX_(distance)(w->max, x_target, w->unit) + t; /* 1 - v of the target */
+    missing = MMAX_(distance)(w->units.max, x_target, w->unit) + t; /* 1 - v of the target */
     if (function == MMAX_SPARSEMAX) {
         return 0.5 * mmax_s_dfma(missing, missing, sums[2]);
     }
@@ -3738,80 +4174,143 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
                    q, 1.0f)
 #    endif
 
-/* The origin for m = max |x| of the active entries. */
+/* The origin for m = max |x| of the active entries. Its kind is MMAX_ROW_CLAMP where all entries are active, or NaN,
+ * and m is of a usual size, else MMAX_ROW_GENERAL. */
 MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const mmax_real *x, size_t n,
                                      const MMAX_(call) * c)
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec lowest = mmax_v_set((mmax_real)-1);
     mmax_vec max_block_[MMAX_REGS], max_rest_[1];
-    mmax_mask bad = mmax_m_none();
     mmax_real m;
     double top;
     MMAX_EACH(k) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;
+#    define MMAX_STEP(at, left, k, part) \
+        max_##part[k] = mmax_v_max(mmax_v_abs(MMAX_(load_upto)(x + at, left, lowest)), max_##part[k]);
+    if (n > 0) {
+        MMAX_SWEEP(n, MMAX_STEP);
+    }
+#    undef MMAX_STEP
+    MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+    m = mmax_v_hmax(max_rest_[0]);
+    top = (double)m * c->scale;
+    if (m > 0 && mmax_is_finite(m) && top <= MMAX_REAL_MAX) {
+        *o = MMAX_(origin_of)(0, m, n, c);
+        o->kind = o->kind == MMAX_ROW_GENERAL ? MMAX_ROW_GENERAL : MMAX_ROW_CLAMP;
+    } else {
+        o->kind = MMAX_ROW_GENERAL;
+    }
+    if (o->kind == MMAX_ROW_GENERAL) {
+        mmax_mask bad = mmax_m_none();
+        MMAX_EACH(k) { max_block_[k] = lowest; }
+        max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                             \
         const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest); \
         bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                           \
         max_##part[k] = mmax_v_max(size, max_##part[k]);
-    MMAX_SWEEP(n, MMAX_STEP);
+        MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
-    if (mmax_m_bits(bad) != 0) {
-        return MMAX_IS_NAN;
+        if (mmax_m_bits(bad) != 0) {
+            return MMAX_IS_NAN;
+        }
+        MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+        m = mmax_v_hmax(max_rest_[0]);
+        if (m < 0) {
+            return MMAX_IS_EMPTY;
+        }
+        top = (double)m * c->scale;
+        if (!(top <= MMAX_REAL_MAX)) {
+            return MMAX_IS_NAN;
+        }
+        *o = MMAX_(origin_of)(-MMAX_INFINITY, m, n, c);
     }
-    MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
-    m = mmax_v_hmax(max_rest_[0]);
-    if (m < 0) {
-        return MMAX_IS_EMPTY;
-    }
-    top = (double)m * c->scale;
-    if (!(top <= MMAX_REAL_MAX)) {
-        return MMAX_IS_NAN;
-    }
-    *o = MMAX_(origin_of)(-MMAX_INFINITY, m, n, c);
     /* exp(0), relative to the origin */
     *unit = top < MMAX_UNIT_RANGE ? MMAX_(exp_of)(0, o, c) : 0;
     return MMAX_IS_NORMAL;
 }
 
-/* 2 sinh and 2 cosh of a register, relative to the origin. */
+/* 2 sinh and 2 cosh of a register, relative to the origin. Of a usual size, exp(-s) shares the reduction of exp(s): its
+ * k and f are those with the other sign. */
 MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
-                                  const MMAX_(call) * c)
+                                  const MMAX_(call) * c, int kind)
 {
     const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
-    const mmax_vec up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
-    const mmax_vec down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
-    const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
-    const mmax_vec s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
-    const mmax_vec odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
-    const mmax_vec h = mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down));
-    *sinh2 = mmax_v_copysign(h, x);
+    mmax_vec up, down, s, odd;
+    if (kind == MMAX_ROW_GENERAL) {
+        const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
+        up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
+        down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
+        s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
+    } else {
+        const mmax_vec lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
+        const mmax_vec n = mmax_v_opaque(mmax_v_fma(a, mmax_v_set(c->log2e), rounder));
+        const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(rounder, n));
+        const mmax_vec f = MMAX_(reduce)(a, minus_q, c), q = mmax_v_mul(f, f);
+        const mmax_vec n_up = mmax_v_max(lowest, n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
+        const mmax_vec power_up = mmax_v_pow2(n_up), power_down = mmax_v_pow2(n_down);
+        const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(f, MMAX_POW2_EVEN(q));
+#    if MMAX_PASS_DOUBLE
+        const mmax_vec even_up = mmax_v_add(even, mmax_v_pow2_rest(n_up));
+        const mmax_vec even_down = mmax_v_add(even, mmax_v_pow2_rest(n_down));
+#    else
+        const mmax_vec even_up = even, even_down = even;
+#    endif
+        up = mmax_v_fma(power_up, mmax_v_add(even_up, slope), power_up);
+        down = mmax_v_fma(power_down, mmax_v_sub(even_down, slope), power_down);
+        s = mmax_v_fma(a, mmax_v_set(c->scale_high), mmax_v_mul(a, mmax_v_set(c->scale_low)));
+    }
+    odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
+    *sinh2 = mmax_v_copysign(mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down)), x);
     *cosh2 = mmax_v_add(up, down);
+}
+
+/* 2 sinh of the row to y; the sum of 2 cosh. */
+MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
+                                   mmax_real unit, const MMAX_(call) * call, int kind)
+{
+    /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
+    const MMAX_(origin) origin = *row_origin, *const o = &origin;
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
+    MMAX_(sum) sum[1];
+    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_STEP(at, left, k, part)                                                     \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
+        mmax_vec sinh_, cosh_;                                                               \
+        if (kind == MMAX_ROW_GENERAL) {                                                      \
+            const mmax_mask active_ = mmax_v_nle(x_, masked);                                \
+            MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, unit, c, kind);    \
+            cosh_ = mmax_v_keep(active_, cosh_);                                             \
+            sinh_ = mmax_v_keep(active_, sinh_);                                             \
+        } else {                                                                             \
+            MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                          \
+        }                                                                                    \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(cosh_, left)); \
+        MMAX_(store_upto)(y + at, left, sinh_);
+    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
+#    undef MMAX_STEP
+    return MMAX_(sum_total)(sum);
 }
 
 MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
     MMAX_(origin) o;
     mmax_real unit;
-    MMAX_(sum) sum[1];
+    double sum;
     const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
     if (row != MMAX_IS_NORMAL) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
         return;
     }
-    MMAX_(sums_clear)(sum, 1);
-#    define MMAX_STEP(at, left, k, part)                                                  \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                       \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                 \
-        mmax_vec sinh_, cosh_;                                                            \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);          \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_)); \
-        MMAX_(store_upto)(y + at, left, mmax_v_keep(active_, sinh_));
-    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
-#    undef MMAX_STEP
-    MMAX_(scale_row)(y, n, MMAX_(sum_total)(sum), 1);
+    sum = o.kind == MMAX_ROW_GENERAL ? MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_GENERAL)
+                                     : MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_CLAMP);
+    if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
+        MMAX_(fill)(y, n, MMAX_QUIET_NAN);
+    } else {
+        MMAX_(scale_row)(y, n, sum, 1);
+    }
 }
 
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
@@ -3821,20 +4320,15 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 
 /* gx_j = scale (gy_j 2 cosh(s_j) / C - y_j sum gy y): 2 cosh(s)/C is computed again from x. */
-MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
-                                             size_t n, const MMAX_(call) * c)
+MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x, size_t n,
+                                 const MMAX_(origin) * row_origin, const MMAX_(call) * call, int kind)
 {
+    const MMAX_(origin) origin = *row_origin, *const o = &origin;
+    const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
-    MMAX_(origin) o;
-    mmax_real unit;
     MMAX_(sum) sums[2];
     mmax_mask bad = mmax_m_none();
     double dot_total, sum_total;
-    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
-    if (row != MMAX_IS_NORMAL) {
-        MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
-        return;
-    }
     MMAX_(sums_clear)(sums, 2);
 #    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
@@ -3842,7 +4336,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
         const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
         mmax_vec sinh_, cosh_;                                                               \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);             \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);           \
         bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest)));  \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));    \
         lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
@@ -3850,7 +4344,7 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
 #    undef MMAX_STEP
     sum_total = MMAX_(sum_total)(&sums[0]);
     dot_total = MMAX_(sum_total)(&sums[1]);
-    if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total)) {
+    if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total) || !mmax_f64_is_finite(sum_total)) {
         MMAX_(fill_special)(gx, x, n, 1, 0);
         return;
     }
@@ -3864,12 +4358,27 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
         const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
         const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
         mmax_vec sinh_, cosh_;                                                               \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, &o, unit, c);             \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);           \
         cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse);         \
         cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                           \
         MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
         MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
+    }
+}
+
+MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
+                                             size_t n, const MMAX_(call) * c)
+{
+    MMAX_(origin) o;
+    mmax_real unit;
+    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
+    if (row != MMAX_IS_NORMAL) {
+        MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
+    } else if (o.kind == MMAX_ROW_GENERAL) {
+        MMAX_(cosh_row)(gx, gy, y, x, n, &o, c, MMAX_ROW_GENERAL);
+    } else {
+        MMAX_(cosh_row)(gx, gy, y, x, n, &o, c, MMAX_ROW_CLAMP);
     }
 }
 
@@ -4302,6 +4811,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_pow2_rest
 #    undef mmax_v_hmax
 #    undef mmax_v_hmin
+#    undef mmax_v_zip_low
+#    undef mmax_v_zip_high
+#    undef mmax_d_zip_low
+#    undef mmax_d_zip_high
 #    undef mmax_v_collect
 #    undef mmax_m_count
 #    undef mmax_v_as_mask
@@ -4318,6 +4831,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_SIGN
 #    undef MMAX_LOW_BITS
 #    undef MMAX_REGS
+#    undef MMAX_FAST
 #    undef MMAX_EACH
 #    undef MMAX_EACH_D
 #    undef mmax_s_dfma
@@ -4339,29 +4853,40 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_PAIR
 #    undef MMAX_CHUNK
 #    undef MMAX_EXP_CHUNK
+#    undef MMAX_ABOVE_EXPS
 #    undef MMAX_SWEEP
 #    undef MMAX_MOST_SUMS
 #    undef MMAX_LANES_CLEAR
 #    undef MMAX_LANES_FLUSH
-#    undef MMAX_SWEEP_LANES
 #    undef MMAX_SWEEP_SUM
 #    undef MMAX_LOG2E
 #    undef MMAX_LOG2E_REST
 #    undef MMAX_ROUND_TO_EIGHTH
 #    undef MMAX_POW2_POLYNOMIAL
+#    undef MMAX_POW2_EVEN
+#    undef MMAX_POW2_ODD
+#    undef MMAX_P1
+#    undef MMAX_P2
+#    undef MMAX_P3
+#    undef MMAX_P4
+#    undef MMAX_P5
+#    undef MMAX_P6
+#    undef MMAX_P7
 #    undef MMAX_SHIFT_LIMIT
 #    undef MMAX_PLAIN_RANGE
 #    undef MMAX_BIAS
 #    undef MMAX_LOWEST
 #    undef MMAX_H
 #    undef MMAX_EACH_ROW
+#    undef MMAX_SIDE_BY_SIDE
+#    undef MMAX_ACROSS
+#    undef mmax_v_whole
+#    undef MMAX_SHORT_BYTES
 #    undef MMAX_EACH_TARGET
-#    undef MMAX_FAST_ROWS
 #    undef MMAX_BLOCK
 #    undef MMAX_EACH_BLOCK
 #    undef MMAX_BUFFER
 #    undef MMAX_FEW
-#    undef MMAX_TAU_EXACT
 #    undef MMAX_TAU_PASSES
 #    undef MMAX_BEGIN_THRESHOLD
 #    undef MMAX_UNIT_RANGE

@@ -1,0 +1,617 @@
+/*
+ * figures.c: draws the figures of the MultiMax paper with multimax.h, as SVG files.
+ *
+ *     cc -O2 -Iinclude examples/figures.c -o figures -lm
+ *     ./figures --help
+ *
+ * The paper is Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. It shows its
+ * learned parameters in Tables 7 and 8, but neither the inputs of Figures 1 and 2 nor which layer they use: those are
+ * chosen here. All numbers come from the library, in double.
+ *
+ * In order: data, functions, SVG, the figures, files, main.
+ */
+#include "multimax.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void fail(const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fputs("figures: ", stderr);
+    vfprintf(stderr, format, arguments);
+    fputc('\n', stderr);
+    va_end(arguments);
+    exit(2);
+}
+
+static void check(mmax_status status)
+{
+    if (status != MMAX_OK) {
+        fail("multimax.h: %s", mmax_status_string(status));
+    }
+}
+
+/* directory/name, to be freed by free(). */
+static char *join(const char *directory, const char *name, const char *suffix)
+{
+    size_t room = strlen(directory) + strlen(name) + strlen(suffix) + 2;
+    char *path = malloc(room);
+    if (path == NULL) {
+        fail("out of memory");
+    }
+    snprintf(path, room, "%s/%s%s", directory, name, suffix);
+    return path;
+}
+
+/* ==== data ======================================================================================================== */
+
+enum { VISION_LAYERS = 12, LANGUAGE_LAYERS = 6, HIDDEN_LAYER = 10 };
+
+struct learned {
+    mmax_multimax_params vision[VISION_LAYERS], language[LANGUAGE_LAYERS];
+};
+
+/* A layer and its parameters, as in the header line of the tables. */
+static int parse_layer(mmax_multimax_params *p, const char *line, size_t layer)
+{
+    enum { COLUMNS = 9 };
+    double v[COLUMNS];
+    for (int i = 0; i < COLUMNS; ++i) {
+        char *end;
+        v[i] = strtod(line, &end);
+        if (end == line || !(fabs(v[i]) < 1e6) || (i + 1 < COLUMNS && *end != ',')) {
+            return 0;
+        }
+        line = end + (*end == ',');
+    }
+    *p = mmax_multimax_identity(2);
+    for (int n = 0; n < 2; ++n) {
+        p->t_b[n] = v[1 + 2 * n];
+        p->t_d[n] = v[2 + 2 * n];
+        p->b[n] = v[5 + 2 * n];
+        p->d[n] = v[6 + 2 * n];
+    }
+    return v[0] == (double)layer && line[strspn(line, " \t\r\n")] == '\0';
+}
+
+static void read_table(mmax_multimax_params *p, size_t layers, const char *directory, const char *name)
+{
+    static const char header[] = "layer,t_b1,t_d1,t_b2,t_d2,b1,d1,b2,d2";
+    char *path = join(directory, name, ""), line[256];
+    FILE *file = fopen(path, "r");
+    if (file == NULL) {
+        fail("cannot open '%s': %s (--data names its directory)", path, strerror(errno));
+    }
+    if (fgets(line, sizeof line, file) == NULL || strncmp(line, header, strlen(header)) != 0 ||
+        line[strlen(header) + strspn(line + strlen(header), "\r\n")] != '\0') {
+        fail("'%s' does not begin with %s", path, header);
+    }
+    for (size_t l = 0; l < layers; ++l) {
+        if (fgets(line, sizeof line, file) == NULL || !parse_layer(&p[l], line, l + 1)) {
+            fail("'%s', line %lu: not layer %lu and its eight parameters", path, (unsigned long)l + 2,
+                 (unsigned long)l + 1);
+        }
+    }
+    if (fgets(line, sizeof line, file) != NULL) {
+        fail("'%s' has more than %lu layers", path, (unsigned long)layers);
+    }
+    fclose(file);
+    free(path);
+}
+
+/* ==== functions =================================================================================================== */
+
+enum { SOFTMAX, EVSOFTMAX, ENTMAX15, SPARSEMAX, MULTIMAX, FUNCTIONS };
+
+/* Told apart by colour-blind readers, and by their dashes; middle tones, visible on white and on black. */
+static const struct style {
+    const char *name, *colour, *dashes;
+    const char *marker; /* a path around its centre */
+} style[FUNCTIONS] = {
+    {"SoftMax", "#7a7a7a", "none", "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z"},
+    {"EvSoftMax", "#079a72", "7 3", "m0-7.5l7 12h-14z"},
+    {"EntMax-1.5", "#c08400", "9 3 2 3", "m0-5.5l5.5 5.5-5.5 5.5-5.5-5.5z"},
+    {"SparseMax", "#d55e00", "2 2", "m-7-7h14v14h-14z"},
+    {"MultiMax", "#1f83d0", "none",
+     "m0-11l2.73 7.25 7.73.35-6.05 4.83 2.06 7.47-6.47-4.26-6.47 4.26 2.06-7.47-6.05-4.83 7.73-.35z"}};
+
+static void apply(double *y, const double *x, int function, const mmax_multimax_params *p, mmax_shape s)
+{
+    switch (function) {
+    case SOFTMAX: check(mmax_softmax_f64(y, x, s)); break;
+    case EVSOFTMAX: check(mmax_evsoftmax_f64(y, x, 0, s)); break;
+    case ENTMAX15: check(mmax_entmax15_f64(y, x, s)); break;
+    case SPARSEMAX: check(mmax_sparsemax_f64(y, x, s)); break;
+    default: check(mmax_multimax_f64(y, x, p, s)); break;
+    }
+}
+
+/* ==== SVG ========================================================================================================= */
+
+/* Rounding to two decimals must not hang on the last bit of a result, which may differ between instruction sets. */
+#define UNTIE 1e-4
+
+static void svg_begin(FILE *svg, int width, int height, const char *title)
+{
+    fprintf(svg,
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
+            "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"15\" fill=\"none\" stroke-linejoin=\"round\">\n"
+            "<title>%s</title>\n",
+            width, height, width, height, title);
+    fprintf(svg, "<style>\n"
+                 "text { fill: #24292f } .ground { fill: #fff } .ink { stroke: #24292f } .grid { stroke: #d8dee4 }\n"
+                 ".edge { stroke: #fff }\n"
+                 "@media (prefers-color-scheme: dark) {\n"
+                 "text { fill: #e6edf3 } .ground { fill: #0d1117 } .ink { stroke: #e6edf3 } .grid { stroke: #30363d }\n"
+                 ".edge { stroke: #0d1117 }\n"
+                 "}\n"
+                 "</style>\n");
+    fprintf(svg, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", width, height);
+}
+
+static void svg_end(FILE *svg) { fprintf(svg, "</svg>\n"); }
+
+/* anchor: start, middle or end. */
+static void svg_text(FILE *svg, double x, double y, const char *anchor, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    fprintf(svg, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"%s\">", x + UNTIE, y + UNTIE, anchor);
+    vfprintf(svg, format, arguments);
+    fprintf(svg, "</text>\n");
+    va_end(arguments);
+}
+
+/* A step of a path; command is M or L. */
+static void svg_point(FILE *svg, char command, double x, double y)
+{
+    fprintf(svg, "%c%.2f %.2f", command, x + UNTIE, y + UNTIE);
+}
+
+static void svg_line(FILE *svg, const char *class, double x0, double y0, double x1, double y1)
+{
+    fprintf(svg, "<path class=\"%s\" d=\"", class);
+    svg_point(svg, 'M', x0, y0);
+    svg_point(svg, 'L', x1, y1);
+    fprintf(svg, "\"/>\n");
+}
+
+/* SparseMax is hollow: others often lie in the same place. */
+static void svg_marker(FILE *svg, double x, double y, int function)
+{
+    const struct style *s = &style[function];
+    if (function == SPARSEMAX) {
+        fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" d=\"", s->colour);
+    } else {
+        fprintf(svg, "<path class=\"edge\" fill=\"%s\" d=\"", s->colour);
+    }
+    svg_point(svg, 'M', x, y);
+    fprintf(svg, "%s\"/>\n", s->marker);
+}
+
+struct panel {
+    double left, top, width, height;
+    double low[2], high[2]; /* the values at the ends of both axes */
+};
+
+static double panel_x(const struct panel *p, double x)
+{
+    return p->left + p->width * (x - p->low[0]) / (p->high[0] - p->low[0]);
+}
+
+static double panel_y(const struct panel *p, double y)
+{
+    return p->top + p->height * (p->high[1] - y) / (p->high[1] - p->low[1]);
+}
+
+/* Grid lines, every step[0] and step[1] from the lowest value on; with_x and with_y: their values beside them. */
+static void svg_grid(FILE *svg, const struct panel *p, const double step[2], int with_x, int with_y)
+{
+    double right = p->left + p->width, bottom = p->top + p->height;
+    for (int i = 0; p->low[0] + i * step[0] < p->high[0] + step[0] / 2; ++i) {
+        double value = p->low[0] + i * step[0], x = panel_x(p, value);
+        svg_line(svg, "grid", x, p->top, x, bottom);
+        if (with_x) {
+            svg_text(svg, x, bottom + 18, "middle", "%s%g", value < 0 ? "&#8722;" : "", fabs(value));
+        }
+    }
+    for (int i = 0; p->low[1] + i * step[1] < p->high[1] + step[1] / 2; ++i) {
+        double value = p->low[1] + i * step[1], y = panel_y(p, value);
+        svg_line(svg, "grid", p->left, y, right, y);
+        if (with_y) {
+            svg_text(svg, p->left - 8, y + 5, "end", "%s%g", value < 0 ? "&#8722;" : "", fabs(value));
+        }
+    }
+}
+
+static void svg_curve(FILE *svg, const struct panel *p, int function, const double *x, const double *y, size_t y_stride,
+                      size_t n)
+{
+    fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" stroke-dasharray=\"%s\" d=\"", style[function].colour,
+            style[function].dashes);
+    for (size_t i = 0; i < n; ++i) {
+        svg_point(svg, i == 0 ? 'M' : 'L', panel_x(p, x[i]), panel_y(p, y[i * y_stride]));
+    }
+    fprintf(svg, "\"/>\n");
+}
+
+/* A vertical label left of a panel. */
+static void svg_vertical(FILE *svg, double x, double y, const char *text)
+{
+    fprintf(svg, "<text transform=\"translate(%.2f %.2f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", x + UNTIE,
+            y + UNTIE, text);
+}
+
+/* ==== figures 1a and 1b: SoftMax at all temperatures, the others at one =========================================== */
+
+/* Two large entries, which are to share the weight, and a negative one, which is to be ignored. */
+enum { INPUTS = 4, ENTRIES = 3, STEPS = 72 };
+static const double input[INPUTS][ENTRIES] = {{2, 0.9, -0.5}, {2, 1.4, -0.5}, {1.4, 2, -0.5}, {0.9, 2, -0.5}};
+
+#define COLDEST 0.05
+#define HOTTEST 20.0
+
+static double temperature(int step) { return COLDEST * pow(HOTTEST / COLDEST, (double)step / STEPS); }
+
+/* From the coldest, 0, to the hottest, STEPS: lighter from stop to stop, so that colour-blind readers see the order. */
+static const int stop[3][3] = {{0x5a, 0x4f, 0xcf}, {0xc2, 0x50, 0x8f}, {0xe0, 0x8a, 0x1e}};
+
+static void temperature_stroke(FILE *svg, int step)
+{
+    const int *from = stop[2 * step / STEPS % 2], *to = from + 3;
+    int part = step % (STEPS / 2), all = STEPS / 2;
+    fprintf(svg, "<path stroke-width=\"2.5\" stroke-linecap=\"round\" stroke=\"#");
+    for (int i = 0; i < 3; ++i) {
+        fprintf(svg, "%02x", (unsigned)((from[i] * (all - part) + to[i] * part) / all));
+    }
+    fprintf(svg, "\" d=\"");
+}
+
+static mmax_shape inputs_at(double t)
+{
+    mmax_shape s = mmax_rows(INPUTS, ENTRIES);
+    s.scale = 1 / t;
+    return s;
+}
+
+static void softmax_at(double y[INPUTS][ENTRIES], double t) { check(mmax_softmax_f64(y[0], input[0], inputs_at(t))); }
+
+/* A bar with the temperatures that its colours stand for. */
+static void svg_temperatures(FILE *svg, double x, double y, double height)
+{
+    static const double value[] = {0.05, 0.2, 1, 5, 20};
+    fprintf(svg, "<linearGradient id=\"temperature\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">");
+    for (int i = 0; i < 3; ++i) {
+        fprintf(svg, "<stop offset=\"%g\" stop-color=\"#%02x%02x%02x\"/>", i / 2.0, (unsigned)stop[i][0],
+                (unsigned)stop[i][1], (unsigned)stop[i][2]);
+    }
+    fprintf(svg, "</linearGradient>\n<rect x=\"%g\" y=\"%g\" width=\"14\" height=\"%g\" fill=\"url(#temperature)\"/>\n",
+            x, y, height);
+    svg_text(svg, x, y - 28, "start", "SoftMax,");
+    svg_text(svg, x, y - 11, "start", "temperature t");
+    for (size_t i = 0; i < sizeof value / sizeof *value; ++i) {
+        double share = log(value[i] / COLDEST) / log(HOTTEST / COLDEST);
+        svg_text(svg, x + 22, y + height * (1 - share) + 5, "start", "%g", value[i]);
+    }
+}
+
+struct point {
+    double x, y;
+};
+
+static struct point on_simplex(const double y[ENTRIES])
+{
+    static const struct point vertex[ENTRIES] = {{42, 386}, {478, 386}, {260, 8.4}};
+    struct point at = {0, 0};
+    for (int i = 0; i < ENTRIES; ++i) {
+        at.x += y[i] * vertex[i].x;
+        at.y += y[i] * vertex[i].y;
+    }
+    return at;
+}
+
+static void draw_simplex(FILE *svg, const struct learned *learned)
+{
+    static const char *const detail[FUNCTIONS] = {", t = 1", "", "", "", ", layer 10"};
+    static const double corner[ENTRIES][ENTRIES] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
+    const mmax_multimax_params *p = &learned->vision[HIDDEN_LAYER - 1];
+    double from[INPUTS][ENTRIES], to[INPUTS][ENTRIES];
+    svg_begin(svg, 520, 460, "Reweighting functions on the simplex");
+    fprintf(svg, "<path class=\"ink\" d=\"");
+    for (int i = 0; i < ENTRIES; ++i) {
+        svg_point(svg, i == 0 ? 'M' : 'L', on_simplex(corner[i]).x, on_simplex(corner[i]).y);
+    }
+    fprintf(svg, "z\"/>\n");
+    softmax_at(from, temperature(0));
+    for (int step = 0; step < STEPS; ++step) {
+        softmax_at(to, temperature(step + 1));
+        temperature_stroke(svg, step);
+        for (int i = 0; i < INPUTS; ++i) {
+            svg_point(svg, 'M', on_simplex(from[i]).x, on_simplex(from[i]).y);
+            svg_point(svg, 'L', on_simplex(to[i]).x, on_simplex(to[i]).y);
+        }
+        fprintf(svg, "\"/>\n");
+        memcpy(from, to, sizeof from);
+    }
+    for (int f = 0; f < FUNCTIONS; ++f) {
+        double y[INPUTS][ENTRIES];
+        apply(y[0], input[0], f, p, inputs_at(1));
+        for (int i = 0; i < INPUTS; ++i) {
+            svg_marker(svg, on_simplex(y[i]).x, on_simplex(y[i]).y, f);
+        }
+        svg_marker(svg, 366, 50 + 26 * f, f);
+        svg_text(svg, 384, 55 + 26 * f, "start", "%s%s", style[f].name, detail[f]);
+    }
+    svg_temperatures(svg, 16, 64, 130);
+    svg_text(svg, 10, 410, "start", "(1, 0, 0): x&#8321; alone");
+    svg_text(svg, 510, 410, "end", "(0, 1, 0): x&#8322; alone");
+    svg_text(svg, 274, 20, "start", "(0, 0, 1): x&#8323; alone");
+    svg_text(svg, 260, 444, "middle",
+             "x = (2, 0.9, &#8722;0.5), (2, 1.4, &#8722;0.5), (1.4, 2, &#8722;0.5), (0.9, 2, &#8722;0.5)");
+    svg_end(svg);
+}
+
+/* Means over the inputs. Entries above 0 are relevant; the reference is each input's smallest weight by SoftMax. */
+static struct point metrics_of(const double *y)
+{
+    double multimodality[INPUTS], sparsity[INPUTS];
+    struct point mean = {0, 0};
+    check(mmax_multimodality_f64(multimodality, y, input[0], 0, inputs_at(1)));
+    check(mmax_sparsity_f64(sparsity, y, input[0], 0, 0, inputs_at(1)));
+    for (int i = 0; i < INPUTS; ++i) {
+        mean.x += multimodality[i] / INPUTS;
+        mean.y += sparsity[i] / INPUTS;
+    }
+    return mean;
+}
+
+static struct point in_tradeoff(const struct panel *panel, const double *y)
+{
+    struct point mean = metrics_of(y), at = {panel_x(panel, mean.x), panel_y(panel, mean.y)};
+    return at;
+}
+
+static void draw_tradeoff(FILE *svg, const struct learned *learned)
+{
+    static const struct panel panel = {64, 48, 432, 332, {0, 0}, {1, 1}};
+    static const double step[2] = {0.2, 0.2}, marked[] = {0.3, 0.5, 1, 2, 5};
+    double y[INPUTS][ENTRIES];
+    struct point from, to;
+    svg_begin(svg, 520, 460, "Sparsity against multi-modality");
+    svg_grid(svg, &panel, step, 1, 1);
+    softmax_at(y, temperature(0));
+    from = in_tradeoff(&panel, y[0]);
+    for (int i = 0; i < STEPS; ++i) {
+        softmax_at(y, temperature(i + 1));
+        to = in_tradeoff(&panel, y[0]);
+        temperature_stroke(svg, i);
+        svg_point(svg, 'M', from.x, from.y);
+        svg_point(svg, 'L', to.x, to.y);
+        fprintf(svg, "\"/>\n");
+        from = to;
+    }
+    for (size_t i = 0; i < sizeof marked / sizeof *marked; ++i) {
+        softmax_at(y, marked[i]);
+        to = in_tradeoff(&panel, y[0]);
+        svg_marker(svg, to.x, to.y, SOFTMAX);
+        if (marked[i] > 1) {
+            svg_text(svg, to.x + 9, to.y - 7, "start", "%g", marked[i]);
+        } else {
+            svg_text(svg, to.x - 9, to.y + 17, "end", "%s%g", marked[i] == 1 ? "SoftMax, temperature " : "", marked[i]);
+        }
+    }
+    for (int f = SOFTMAX + 1; f < FUNCTIONS; ++f) {
+        apply(y[0], input[0], f, &learned->vision[HIDDEN_LAYER - 1], inputs_at(1));
+        to = in_tradeoff(&panel, y[0]);
+        svg_marker(svg, to.x, to.y, f);
+        svg_text(svg, to.x, to.y + (f == ENTMAX15 ? 24 : -16), "middle", "%s", style[f].name);
+    }
+    svg_text(svg, panel.left + panel.width / 2, 420, "middle", "multi-modality");
+    svg_vertical(svg, 20, panel.top + panel.height / 2, "sparsity");
+    svg_text(svg, 260, 446, "middle", "means over the four inputs of simplex.svg");
+    svg_end(svg);
+}
+
+/* ==== figure 2: two entries ======================================================================================= */
+
+static void draw_two_entries(FILE *svg, const struct learned *learned)
+{
+    enum { POINTS = 141, PANELS = 2 };
+    static const double step[2] = {1, 0.25};
+    svg_begin(svg, 860, 390, "Reweighting functions of two entries");
+    for (int i = 0; i < PANELS; ++i) {
+        struct panel panel = {56 + 340 * i, 40, 316, 290, {-3, 0}, {4, 1}};
+        double x[POINTS][2], y[POINTS][2], first[POINTS];
+        int tie = 60 + 20 * i; /* where x1 = x2 */
+        for (int n = 0; n < POINTS; ++n) {
+            first[n] = (n - 60) / 20.0;
+        }
+        first[tie - 1] = first[tie] - 1e-6; /* EvSoftMax jumps here */
+        first[tie + 1] = first[tie] + 1e-6;
+        for (int n = 0; n < POINTS; ++n) {
+            x[n][0] = first[n];
+            x[n][1] = i;
+        }
+        svg_grid(svg, &panel, step, 1, i == 0);
+        for (int f = 0; f < FUNCTIONS; ++f) {
+            apply(y[0], x[0], f, &learned->vision[HIDDEN_LAYER - 1], mmax_rows(POINTS, 2));
+            svg_curve(svg, &panel, f, first, y[0], 2, POINTS);
+        }
+        svg_text(svg, panel.left + panel.width / 2, 26, "middle", "x&#8322; = %d", i);
+        svg_text(svg, panel.left + panel.width / 2, 372, "middle", "x&#8321;");
+    }
+    svg_vertical(svg, 16, 185, "weight of x&#8321;");
+    for (int f = 0; f < FUNCTIONS; ++f) {
+        static const double ends[2] = {0, 1}, level[2] = {0, 0};
+        struct panel key = {728, 60 + 26 * f, 30, 1, {0, 0}, {1, 1}};
+        svg_curve(svg, &key, f, ends, level, 1, 2);
+        svg_text(svg, 766, 66 + 26 * f, "start", "%s", style[f].name);
+    }
+    svg_end(svg);
+}
+
+/* ==== figures 3 and 10: learned modulators ======================================================================== */
+
+static void draw_modulators(FILE *svg, const mmax_multimax_params *layer, int layers, const char *title)
+{
+    enum { COLUMNS = 3, POINTS = 161 };
+    static const double step[2] = {2, 4}, ends[2] = {-4, 4};
+    const double left = 56, top = 40, pitch = 210, side = 180;
+    int rows = layers / COLUMNS;
+    double right = left + pitch * COLUMNS - (pitch - side), bottom = top + pitch * rows - (pitch - side);
+    double x[POINTS], y[POINTS];
+    for (int n = 0; n < POINTS; ++n) {
+        x[n] = (n - 80) / 20.0;
+    }
+    svg_begin(svg, 676, (int)bottom + 56, title);
+    svg_text(svg, left, 26, "start", "%s; dashed: the identity, SoftMax", title);
+    for (int l = 0; l < layers; ++l) {
+        double across = left + pitch * (l % COLUMNS), down = top + pitch * (l / COLUMNS);
+        struct panel panel = {across, down, side, side, {-4, -8}, {4, 8}};
+        check(mmax_seglu_f64(y, x, &layer[l], mmax_row(POINTS)));
+        svg_grid(svg, &panel, step, l / COLUMNS == rows - 1, l % COLUMNS == 0);
+        fprintf(svg, "<svg x=\"%g\" y=\"%g\" width=\"%g\" height=\"%g\">\n", across, down, side, side);
+        panel.left = panel.top = 0;
+        fprintf(svg, "<g stroke-dasharray=\"5 4\">\n");
+        svg_line(svg, "ink", panel_x(&panel, ends[0]), panel_y(&panel, ends[0]), panel_x(&panel, ends[1]),
+                 panel_y(&panel, ends[1]));
+        fprintf(svg, "</g>\n");
+        svg_curve(svg, &panel, MULTIMAX, x, y, 1, POINTS);
+        fprintf(svg, "</svg>\n");
+        svg_text(svg, across + 8, down + 20, "start", "layer %d", l + 1);
+    }
+    svg_text(svg, (left + right) / 2, bottom + 42, "middle", "x");
+    svg_vertical(svg, 18, (top + bottom) / 2, "&#963;(x)");
+    svg_end(svg);
+}
+
+static void draw_vision(FILE *svg, const struct learned *learned)
+{
+    draw_modulators(svg, learned->vision, VISION_LAYERS, "&#963; of the layers of Deit-small");
+}
+
+static void draw_language(FILE *svg, const struct learned *learned)
+{
+    draw_modulators(svg, learned->language, LANGUAGE_LAYERS, "&#963; of the layers of a language transformer");
+}
+
+/* ==== files ======================================================================================================= */
+
+static const struct figure {
+    const char *name;
+    void (*draw)(FILE *svg, const struct learned *learned);
+} figure[] = {{"simplex.svg", draw_simplex},
+              {"tradeoff.svg", draw_tradeoff},
+              {"two_entries.svg", draw_two_entries},
+              {"modulators_vision.svg", draw_vision},
+              {"modulators_language.svg", draw_language}};
+
+enum { FIGURES = sizeof figure / sizeof *figure };
+
+/* Returns 0, with errno set and no file left, where the file cannot be written. */
+static int write_figure(const char *path, const struct figure *f, const struct learned *learned)
+{
+    FILE *svg = fopen(path, "wb");
+    if (svg == NULL) {
+        return 0;
+    }
+    f->draw(svg, learned);
+    int failed = ferror(svg);
+    if (fclose(svg) != 0 || failed) {
+        int reason = errno;
+        remove(path);
+        errno = reason;
+        return 0;
+    }
+    return 1;
+}
+
+/* Removes the parts first to last - 1, those that are written and not yet in place. */
+static void give_up(const char *path, char *part[FIGURES], size_t first, size_t last)
+{
+    const char *reason = strerror(errno);
+    for (size_t i = first; i < last; ++i) {
+        remove(part[i]);
+    }
+    fail("cannot write '%s': %s", path, reason);
+}
+
+/* All are written under another name first, so that on failure no figure is half written. */
+static void write_figures(const char *directory, const struct learned *learned)
+{
+    char *path[FIGURES], *part[FIGURES];
+    for (size_t i = 0; i < FIGURES; ++i) {
+        path[i] = join(directory, figure[i].name, "");
+        part[i] = join(directory, figure[i].name, ".part");
+        if (!write_figure(part[i], &figure[i], learned)) {
+            give_up(path[i], part, 0, i);
+        }
+    }
+    for (size_t i = 0; i < FIGURES; ++i) {
+#if defined(_WIN32)
+        remove(path[i]); /* rename does not replace a file there */
+#endif
+        if (rename(part[i], path[i]) != 0) {
+            give_up(path[i], part, i, FIGURES);
+        }
+        free(path[i]);
+        free(part[i]);
+    }
+}
+
+/* ==== main ======================================================================================================== */
+
+static const char usage[] =
+    "usage: figures [--data DIR] DIR\n"
+    "\n"
+    "Writes figures in the manner of the MultiMax paper to the directory DIR:\n"
+    "\n"
+    "  simplex.svg              Figure 1a: weights of three entries on the simplex\n"
+    "  tradeoff.svg             Figure 1b: sparsity against multi-modality\n"
+    "  two_entries.svg          Figure 2: weight of the first of two entries\n"
+    "  modulators_vision.svg    Figure 3: the modulators of Table 7 against the identity\n"
+    "  modulators_language.svg  Figure 10: the modulators of Table 8 against the identity\n"
+    "\n"
+    "  --data DIR  where the tables are (examples/data)\n"
+    "  --help      this text\n"
+    "\n"
+    "MultiMax has the parameters of layer 10 of Table 7 where a figure needs one layer. Exit status 0, or 2 for a\n"
+    "wrong option, table or directory; then no file is left half written.\n";
+
+int main(int argc, char **argv)
+{
+    static struct learned learned;
+    const char *directory = NULL, *data = "examples/data";
+    for (int i = 1; i < argc; ++i) {
+        if (strcmp(argv[i], "--help") == 0) {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (strcmp(argv[i], "--data") == 0) {
+            if (++i == argc) {
+                fail("--data needs a value; see --help");
+            }
+            data = argv[i];
+        } else if (argv[i][0] == '-') {
+            fail("there is no option '%s'; see --help", argv[i]);
+        } else if (directory != NULL) {
+            fail("one directory, not both '%s' and '%s'; see --help", directory, argv[i]);
+        } else {
+            directory = argv[i];
+        }
+    }
+    if (directory == NULL) {
+        fail("which directory are the figures to go to? See --help");
+    }
+    read_table(learned.vision, VISION_LAYERS, data, "table7_deit_small.csv");
+    read_table(learned.language, LANGUAGE_LAYERS, data, "table8_language_transformer.csv");
+    write_figures(directory, &learned);
+    return 0;
+}

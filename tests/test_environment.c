@@ -1,0 +1,367 @@
+/*
+ * test_environment.c: callers who have set another rounding mode, or subnormal numbers to be flushed to zero. Results
+ * stay near to those of the default environment, within the bounds below; special cases, and a row's independence of
+ * its neighbours, hold as ever. That the environment itself is left alone is a matter of test_special_cases.c.
+ */
+#include "function_table.h"
+
+#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__)
+#    include <xmmintrin.h>
+#endif
+
+#define ROWS 2
+
+/* ==== environments ==== */
+
+/* Makes the processor flush subnormal results and read subnormal operands as 0; whether it can. */
+static int flush_to_zero(void)
+{
+#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__)
+    _mm_setcsr(_mm_getcsr() | 0x8040u);
+    return 1;
+#elif defined(__GNUC__) && defined(__aarch64__)
+    uint64_t control;
+    __asm__ volatile("mrs %0, fpcr" : "=r"(control));
+    control |= 1u << 24;
+    __asm__ volatile("msr fpcr, %0" : : "r"(control));
+    return 1;
+#else
+    return 0;
+#endif
+}
+
+static int round_to_nearest_and_flush(void) { return flush_to_zero(); }
+#if defined(FE_UPWARD)
+static int round_upward(void) { return fesetround(FE_UPWARD) == 0; }
+static int round_upward_and_flush(void) { return flush_to_zero() && fesetround(FE_UPWARD) == 0; }
+#endif
+#if defined(FE_DOWNWARD)
+static int round_downward(void) { return fesetround(FE_DOWNWARD) == 0; }
+#endif
+#if defined(FE_TOWARDZERO)
+static int round_toward_zero(void) { return fesetround(FE_TOWARDZERO) == 0; }
+#endif
+
+typedef struct environment {
+    const char *name;
+    int (*enter)(void);
+} environment;
+
+static const environment environments[] = {
+    {"flush to zero", round_to_nearest_and_flush},
+#if defined(FE_UPWARD)
+    {"upward", round_upward},
+    {"upward, flush to zero", round_upward_and_flush},
+#endif
+#if defined(FE_DOWNWARD)
+    {"downward", round_downward},
+#endif
+#if defined(FE_TOWARDZERO)
+    {"toward zero", round_toward_zero},
+#endif
+};
+
+static const environment *now;
+
+static mmax_status run_in_environment(const function *f, const call *c)
+{
+    mmax_status status = MMAX_ERR_ISA;
+    memset(&gp_storage, 0, sizeof gp_storage);
+    if (now->enter()) {
+        status = f->run(c);
+    }
+    fesetenv(FE_DFL_ENV);
+    return status;
+}
+
+static void run_and_check(const function *f, const call *c)
+{
+    mmax_status status = run_in_environment(f, c);
+    CHECK(status == MMAX_OK, AT ", %s: %s", AT_ARGS(f, c->s.cols), now->name, mmax_status_string(status));
+}
+
+#define IN_ENVIRONMENT            AT ", %s"
+#define IN_ENVIRONMENT_ARGS(f, n) AT_ARGS(f, n), now->name
+
+static int available(const environment *e)
+{
+    int entered = e->enter();
+    fesetenv(FE_DFL_ENV);
+    if (!entered) {
+        NOTE("%s: not on this machine", e->name);
+    }
+    return entered;
+}
+
+/* ==== results near to those of the default environment ==== */
+
+static double expected[MAX_ENTRIES], expected_row[MAX_ROWS], expected_gp[8];
+
+static void gradients(double *to, const mmax_multimax_grads *gp)
+{
+    for (int k = 0; k < 2; ++k) {
+        to[4 * k] = gp->t_b[k];
+        to[4 * k + 1] = gp->t_d[k];
+        to[4 * k + 2] = gp->b[k];
+        to[4 * k + 3] = gp->d[k];
+    }
+}
+
+static double magnitude(double v) { return v < 0 ? -v : v; }
+
+/* The largest finite magnitude of a. */
+static double largest_of(const function *f, const void *a, size_t n)
+{
+    double most = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (is_finite_at(f, a, i) && magnitude(get(f, a, i)) > most) {
+            most = magnitude(get(f, a, i));
+        }
+    }
+    return most;
+}
+
+/* Entry by entry, where weights are exponentials of the scores themselves. */
+static int is_relative(const function *f)
+{
+    return f->kind == FORWARD && f->order == 0 && strncmp(f->name, "sparsemax", 9) != 0 &&
+           strncmp(f->name, "entmax15", 8) != 0;
+}
+
+/* Of one entry or one number of the row, in roundings of `unit`; entries below the smallest normal number in their own. */
+static double error_of(const function *f, double got, double want, double unit)
+{
+    double difference = magnitude(got - want);
+    return difference > 4 * smallest_normal(f) ? difference / (eps_of(f) * unit) : 0;
+}
+
+/*
+ * In roundings. A directed rounding of the scores to eighths of a power of two makes the interval of the polynomial of
+ * exp twice as wide: in f32 that is nothing, in f64 some 230 roundings.
+ */
+static double allowed(const function *f) { return f->size == 4 ? 32 : 400; }
+
+/* What sums of a row are relative to; the terms of sigma and of its derivatives grow with the scores. */
+static double row_unit(const function *f, const call *c, double largest_entry)
+{
+    double unit = has(f, HAS_GY) ? largest_of(f, c->array[GY], ROWS * c->s.cols) : 1;
+    double score = 1 + largest_of(f, c->array[X], ROWS * c->s.cols);
+    if (f->kind == FORWARD) {
+        return largest_entry;
+    }
+    for (int k = 0; k < f->order; ++k) {
+        unit *= score;
+    }
+    return unit + largest_entry;
+}
+
+static double check_near(const function *f, size_t n, const char *what, size_t i, double got, double want, double unit)
+{
+    double error = 0;
+    int finite = magnitude(want) <= largest(f), same_kind = finite == (magnitude(got) <= largest(f));
+    if (finite && same_kind) {
+        error = error_of(f, got, want, unit);
+    }
+    CHECK(same_kind && error <= allowed(f), IN_ENVIRONMENT ", %s %u: %.17g, not %.17g: %.1f roundings",
+          IN_ENVIRONMENT_ARGS(f, n), what, (unsigned)i, got, want, error);
+    return error;
+}
+
+static double compare(const function *f, const call *c)
+{
+    size_t n = c->s.cols;
+    double worst = 0, gp[8], here;
+    for (size_t r = 0; r < ROWS; ++r) {
+        double most = 0, unit;
+        for (size_t i = r * n; has(f, HAS_OUT) && i < (r + 1) * n; ++i) {
+            double entry = magnitude(expected[i]);
+            most = entry <= largest(f) && entry > most ? entry : most;
+        }
+        unit = row_unit(f, c, most);
+        for (size_t i = r * n; has(f, HAS_OUT) && i < (r + 1) * n; ++i) {
+            here = check_near(f, n, "entry", i, get(f, c->array[OUT], i), expected[i],
+                              is_relative(f) ? magnitude(expected[i]) : unit);
+            worst = here > worst ? here : worst;
+        }
+        if (f->kind == LOSS || f->kind == METRIC) {
+            here = check_near(f, n, "row", r, c->per_row[r], expected_row[r], 1 + magnitude(expected_row[r]));
+            worst = here > worst ? here : worst;
+        }
+    }
+    gradients(gp, c->gp);
+    for (size_t k = 0; k < 8; ++k) {
+        here =
+            check_near(f, n, "gp", k, gp[k], expected_gp[k], (double)n * row_unit(f, c, 0) + magnitude(expected_gp[k]));
+        worst = here > worst ? here : worst;
+    }
+    return worst;
+}
+
+/* Laws under which no result hangs on how one sum rounds: no score is at a mean, but in rows of equal scores. */
+static const law smooth_laws[] = {NORMAL_1, NORMAL_4, MASKED, ONE_HOT, GEOMETRIC};
+
+static double compare_rows(const function *f, size_t n, law l)
+{
+    call c = call_of(f, ROWS, n, l, 91);
+    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+    for (size_t i = 0; has(f, HAS_OUT) && i < ROWS * n; ++i) {
+        expected[i] = get(f, c.array[OUT], i);
+    }
+    memcpy(expected_row, row_storage, sizeof expected_row);
+    gradients(expected_gp, &gp_storage);
+    memset(c.array[OUT], 0x77, ROWS * n * f->size);
+    run_and_check(f, &c);
+    return compare(f, &c);
+}
+
+static void test_accuracy(void)
+{
+    TEST("results near to those of the default environment") {
+        FOR_EACH_FUNCTION(f) {
+            double worst = 0;
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (size_t k = 0; k < COUNT(smooth_laws); ++k) {
+                        double here = compare_rows(f, n, smooth_laws[k]);
+                        worst = here > worst ? here : worst;
+                    }
+            NOTE("%-26s %6.1f roundings", f->name, worst);
+        }
+    }
+}
+
+/* ==== what holds for every row ==== */
+
+static void test_sums(void)
+{
+    TEST("the sum of a row is 1, nothing is negative or NaN, whatever the scores") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (int l = 0; has(f, PROBABILITY) && l < LAWS; ++l) {
+                        call c = call_of(f, 1, n, (law)l, 92);
+                        double sum = 0, slack = (f->size == 4 ? 4e-6 : 4e-14);
+                        int active = 0;
+                        if (l == ANY_SIZE && f->order) {
+                            continue; /* sigma overflows: a NaN row */
+                        }
+                        run_and_check(f, &c);
+                        for (size_t i = 0; i < n; ++i) {
+                            double y = get(f, c.array[OUT], i);
+                            active += !is_special(f, c.array[X], i, MINUS_INF);
+                            CHECK(is_finite_at(f, c.array[OUT], i) && y >= 0 && y <= 1 + slack,
+                                  IN_ENVIRONMENT ", law %d: entry %u is %g", IN_ENVIRONMENT_ARGS(f, n), l, (unsigned)i,
+                                  y);
+                            sum += y;
+                        }
+                        CHECK(magnitude(sum - (active > 0)) <= slack, IN_ENVIRONMENT ", law %d: the sum is 1 %+.3g",
+                              IN_ENVIRONMENT_ARGS(f, n), l, sum - 1);
+                    }
+    }
+    TEST("equal entries have equal weights, and entries at the mean are not lost") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (has(f, PROBABILITY)) {
+                        call c = call_of(f, 1, n, EQUAL, 93);
+                        run_and_check(f, &c);
+                        for (size_t i = 0; i < n; ++i) {
+                            double y = get(f, c.array[OUT], i) * (double)n - 1;
+                            CHECK(magnitude(y) <= 16 * eps_of(f), IN_ENVIRONMENT ": entry %u is 1/n (1 %+.3g)",
+                                  IN_ENVIRONMENT_ARGS(f, n), (unsigned)i, y);
+                        }
+                    }
+    }
+}
+
+/* What a masked entry is; rounding downward, a difference of equal numbers is -0. */
+static int is_masked_result(const function *f, const call *c, size_t i)
+{
+    return get_bits(f, c->array[OUT], i) == masked_bits(f) ||
+           (masked_bits(f) == 0 && magnitude_bits(f, c->array[OUT], i) == 0);
+}
+
+/* Row 1 of two, its neighbour poisoned, has the bits that it has alone; masks hold in both. */
+static void check_special_rows(const function *f, size_t n, special poison)
+{
+    static uint64_t alone[1024];
+    double alone_per_row;
+    call c = call_of(f, ROWS, n, MASKED, 94), second = c;
+    role poisoned = has(f, HAS_X) && !(has(f, HAS_GY) && n % 2) ? X : GY;
+    size_t at = n / 3;
+    second.s.rows = 1;
+    second.t.index = c.t.index + 1;
+    for (int r = 0; r < ARRAYS; ++r) {
+        second.array[r] = (char *)c.array[r] + n * f->size;
+    }
+    run_and_check(f, &second);
+    for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
+        alone[i] = get_bits(f, second.array[OUT], i);
+    }
+    alone_per_row = row_storage[0];
+    if (!is_special(f, c.array[X], at, MINUS_INF) && (!has(f, HAS_Y) || magnitude_bits(f, c.array[Y], at) != 0)) {
+        set_special(f, c.array[poisoned], at, poison);
+    } else {
+        poison = MINUS_INF;
+    }
+    run_and_check(f, &c);
+    for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
+        uint64_t bits = get_bits(f, c.array[OUT], i);
+        CHECK(get_bits(f, second.array[OUT], i) == alone[i], IN_ENVIRONMENT ": entry %u differs beside a NaN row",
+              IN_ENVIRONMENT_ARGS(f, n), (unsigned)i);
+        if (has(f, HAS_X) && is_special(f, c.array[X], i, MINUS_INF)) {
+            CHECK(is_masked_result(f, &c, i), IN_ENVIRONMENT ": masked entry %u is %llx", IN_ENVIRONMENT_ARGS(f, n),
+                  (unsigned)i, (unsigned long long)bits);
+        } else if (poison != MINUS_INF && (!has(f, ELEMENTWISE) || i == at) && has(f, HAS_X) && !has(f, HAS_Y) &&
+                   !(f->kind == FORWARD && has(f, ELEMENTWISE))) {
+            CHECK(is_nan_at(f, c.array[OUT], i), IN_ENVIRONMENT ": entry %u of a NaN row is %llx",
+                  IN_ENVIRONMENT_ARGS(f, n), (unsigned)i, (unsigned long long)bits);
+        }
+    }
+    if (f->kind == LOSS || f->kind == METRIC) {
+        CHECK(bits_of(row_storage[1]) == bits_of(alone_per_row), IN_ENVIRONMENT ": %g beside a NaN row, alone %g",
+              IN_ENVIRONMENT_ARGS(f, n), row_storage[1], alone_per_row);
+    }
+}
+
+static void test_special_rows(void)
+{
+    TEST("NaN rows, masks and their neighbours") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (int k = 0; k < MINUS_INF; ++k) {
+                        check_special_rows(f, n, (special)k);
+                    }
+    }
+    TEST("a row with no active entry gives zeros, log functions -inf") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (has(f, HAS_OUT) && has(f, HAS_X) && f->kind != LOSS) {
+                        call c = call_of(f, 1, n, NORMAL_1, 95);
+                        for (size_t i = 0; i < n; ++i) {
+                            set_special(f, c.array[X], i, MINUS_INF);
+                        }
+                        make_y(f, &c);
+                        run_and_check(f, &c);
+                        for (size_t i = 0; i < n; ++i) {
+                            CHECK(is_masked_result(f, &c, i), IN_ENVIRONMENT ": entry %u", IN_ENVIRONMENT_ARGS(f, n),
+                                  (unsigned)i);
+                        }
+                    }
+    }
+}
+
+int main(void)
+{
+    for (now = environments; now < environments + COUNT(environments); ++now) {
+        NOTE("---- %s", now->name);
+        if (available(now)) {
+            test_accuracy();
+            test_sums();
+            test_special_rows();
+        }
+    }
+    return check_report();
+}
