@@ -4504,13 +4504,16 @@ MMAX_INLINE mmax_vec MMAX_(weight)(mmax_vec y, mmax_mask active, const MMAX_(ori
     return y;
 }
 
-MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
-                                     const mmax_real *x, size_t n, const MMAX_(call) * c, const mmax_multimax_params *p,
-                                     int function, int order, int params)
+/* Without `careful`, for w = y and w = sqrt(y): masks need no attention as long as every number is finite, since y = 0
+ * there. Where one is not, or a score is above the safe bound, nothing is written and 0 is returned. */
+MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
+                                    const mmax_real *x, size_t n, const MMAX_(call) * c, const mmax_multimax_params *p,
+                                    int function, int order, int params, int careful)
 {
     /* c scales x; the exponentials of the logarithms are of y itself. */
     const mmax_vec inactive = mmax_v_set(function == MMAX_BACK_LOG ? -MMAX_INFINITY : (mmax_real)0);
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
+    const mmax_vec safe = mmax_v_set((mmax_real)((double)c->safe * 0.999 / c->scale));
     const MMAX_(origin) o = MMAX_(log_origin)();
     MMAX_(sum) sums[2]; /* of w gy, and of w */
     mmax_mask bad = mmax_m_none();
@@ -4518,38 +4521,45 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
     MMAX_(sums_clear)(sums, 2);
 #    define MMAX_ACTIVE(y_, x_) \
         (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_STEP(at, left, k, part)                                                    \
-        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                       \
-        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;            \
-        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                      \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked)); \
-        if (function == MMAX_BACK_LOG) {                                                    \
-            lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], gy_);                       \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));             \
-        } else {                                                                            \
-            const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                \
-            lanes_##part[0][k] = mmax_v_fma(w_, gy_, lanes_##part[0][k]);                   \
-            if (function != MMAX_BACK_SOFTMAX) {                                            \
-                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], w_);                    \
-            }                                                                               \
-            if (function == MMAX_BACK_SPARSEMAX) {                                          \
-                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                              \
-            }                                                                               \
-        }                                                                                   \
-        if (order) {                                                                        \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(x_, largest)));             \
+#    define MMAX_LOADS(at, left)                                                                     \
+        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                \
+        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, careful ? masked : zero) : y_;    \
+        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                     \
+        const mmax_vec gy_ = careful ? mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked)) \
+                                     : MMAX_(load_upto)(gy + at, left, zero);                        \
+        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);
+#    define MMAX_STEP(at, left, k, part)                                                \
+        MMAX_LOADS(at, left)                                                            \
+        if (function == MMAX_BACK_LOG) {                                                \
+            lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], gy_);                   \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));         \
+        } else {                                                                        \
+            lanes_##part[0][k] = mmax_v_fma(w_, gy_, lanes_##part[0][k]);               \
+            if (function != MMAX_BACK_SOFTMAX) {                                        \
+                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], w_);                \
+            }                                                                           \
+            if (function == MMAX_BACK_SPARSEMAX) {                                      \
+                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                          \
+            }                                                                           \
+        }                                                                               \
+        if (order) {                                                                    \
+            bad = mmax_m_or(bad, careful ? mmax_m_and(active_, mmax_v_nle(x_, largest)) \
+                                         : mmax_v_nle(mmax_v_abs(x_), safe));           \
         }
     MMAX_SWEEP_SUM(n, sums, function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15 ? 2 : 1, MMAX_STEP);
 #    undef MMAX_STEP
     mean = MMAX_(sum_total)(&sums[0]);
     if (MMAX_UNLIKELY(mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(mean))) {
+        if (!careful) {
+            return 0;
+        }
         if (gx) {
             MMAX_(backward_nan)(gx, y, order ? x : NULL, n, function == MMAX_BACK_LOG);
         }
         if (gp) {
             MMAX_(poison)(gp, p->order);
         }
-        return;
+        return 1;
     }
     if (function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15) {
         const double total = MMAX_(sum_total)(&sums[1]);
@@ -4565,33 +4575,33 @@ MMAX_INLINE void MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, con
             kinks = MMAX_(kinks_of)(p, c, c->scale);
             MMAX_(sums_clear)(parameter_sums, 4 * order);
         }
-#    define MMAX_STEP(at, left, k, part)                                                                 \
-        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                    \
-        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, masked) : y_;                         \
-        const mmax_mask active_ = MMAX_ACTIVE(y_, x_);                                                   \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));              \
-        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);                                 \
-        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_)); \
-        if (order || function == MMAX_BACK_LOG) {                                                        \
-            g_ = mmax_v_keep(active_, g_);                                                               \
-        }                                                                                                \
-        if (order) {                                                                                     \
-            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                 \
-            s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));  \
-            g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, 1);                  \
-        } else {                                                                                         \
-            g_ = mmax_v_mul(g_, scale);                                                                  \
-        }                                                                                                \
-        if (gx) {                                                                                        \
-            MMAX_(store_upto)(gx + at, left, g_);                                                        \
+#    define MMAX_STEP(at, left, k, part)                                                                    \
+        MMAX_LOADS(at, left)                                                                                \
+        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));    \
+        if (careful && (order || function == MMAX_BACK_LOG)) {                                              \
+            g_ = mmax_v_keep(active_, g_);                                                                  \
+        }                                                                                                   \
+        if (order) {                                                                                        \
+            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                    \
+            if (careful) {                                                                                  \
+                s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest))); \
+            }                                                                                               \
+            g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, careful);               \
+        } else {                                                                                            \
+            g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                  \
+        }                                                                                                   \
+        if (gx) {                                                                                           \
+            MMAX_(store_upto)(gx + at, left, g_);                                                           \
         }
         MMAX_SWEEP_SUM(n, parameter_sums, params ? 4 * order : 0, MMAX_STEP);
         if (params) {
             MMAX_(slopes_finish)(parameter_sums, 0, 0, gp, p, &kinks, 1);
         }
 #    undef MMAX_STEP
+#    undef MMAX_LOADS
 #    undef MMAX_ACTIVE
     }
+    return 1;
 }
 
 MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
@@ -4606,7 +4616,16 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
         mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
         const mmax_real *const gy_row = gy + row * s->gy_stride, *const y_row = y + row * s->y_stride;
         const mmax_real *const x_row = x ? x + row * s->x_stride : NULL;
-        MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, gp != NULL);
+        int done = 0;
+#    if MMAX_FAST
+        if (function == MMAX_BACK_SOFTMAX || function == MMAX_BACK_ENTMAX15) {
+            done = gp ? MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, 1, 0)
+                      : MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, 0, 0);
+        }
+#    endif
+        if (!done) {
+            (void)MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, gp != NULL, 1);
+        }
         if (gx) {
             MMAX_(fill)(gx_row + n, s->cols - n, 0);
         }
