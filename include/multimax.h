@@ -3246,6 +3246,11 @@ typedef struct MMAX_(kinks) {
     mmax_real input_scale, scale; /* of x, and of gx */
 } MMAX_(kinks);
 
+MMAX_INLINE mmax_real MMAX_(finite)(mmax_real a)
+{
+    return a > MMAX_REAL_MAX ? MMAX_REAL_MAX : a < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : a;
+}
+
 MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MMAX_(call) * c, double gx_scale)
 {
     MMAX_(kinks) k;
@@ -3255,8 +3260,8 @@ MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MM
     }
     k.below[0] = 1 - c->below[0];
     k.above[0] = c->above[0];
-    k.below[1] = -2 * c->below[1];
-    k.above[1] = 2 * c->above[1];
+    k.below[1] = MMAX_(finite)(-2 * c->below[1]);
+    k.above[1] = MMAX_(finite)(2 * c->above[1]);
     k.input_scale = c->input_scale;
     k.scale = (mmax_real)gx_scale;
     return k;
@@ -3305,6 +3310,10 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes
             lanes[6][k] = mmax_v_add(lanes[6][k], gu);
             lanes[7][k] = mmax_v_add(lanes[7][k], gv);
         }
+    }
+    if (careful) { /* an entry without weight has no gradient, however steep sigma is there */
+        const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(-MMAX_REAL_MAX);
+        slope = mmax_v_max(smallest, mmax_v_min(largest, slope));
     }
     /* + 0: a masked entry has no -0 */
     return mmax_v_fma(mmax_v_mul(g, mmax_v_set(t->scale)), slope, mmax_v_zero());
@@ -4513,7 +4522,8 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
     /* c scales x; the exponentials of the logarithms are of y itself. */
     const mmax_vec inactive = mmax_v_set(function == MMAX_BACK_LOG ? -MMAX_INFINITY : (mmax_real)0);
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
-    const mmax_vec safe = mmax_v_set((mmax_real)((double)c->safe * 0.999 / c->scale));
+    const double most = (double)c->safe * 0.999 / c->scale;
+    const mmax_vec safe = most < MMAX_REAL_MAX ? mmax_v_set((mmax_real)most) : largest;
     const MMAX_(origin) o = MMAX_(log_origin)();
     MMAX_(sum) sums[2]; /* of w gy, and of w */
     mmax_mask bad = mmax_m_none();
