@@ -63,6 +63,14 @@ static const environment environments[] = {
 
 static const environment *now;
 
+static void leave_environment(void)
+{
+    fesetenv(FE_DFL_ENV);
+#if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__)
+    _mm_setcsr(0x1f80); /* MinGW's fesetenv leaves this register alone */
+#endif
+}
+
 static mmax_status run_in_environment(const function *f, const call *c)
 {
     mmax_status status = MMAX_ERR_ISA;
@@ -70,7 +78,7 @@ static mmax_status run_in_environment(const function *f, const call *c)
     if (now->enter()) {
         status = f->run(c);
     }
-    fesetenv(FE_DFL_ENV);
+    leave_environment();
     return status;
 }
 
@@ -86,7 +94,7 @@ static void run_and_check(const function *f, const call *c)
 static int available(const environment *e)
 {
     int entered = e->enter();
-    fesetenv(FE_DFL_ENV);
+    leave_environment();
     if (!entered) {
         NOTE("%s: not on this machine", e->name);
     }
