@@ -839,9 +839,11 @@ MMAX_INLINE int mmax_lowest_bit(unsigned mask)
 #    endif
 }
 
-/* The neighbour of a negative number that lies further from 0. */
+/* The neighbours of a negative number. */
 MMAX_INLINE float mmax_f32_toward_minus_one(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) + 1); }
 MMAX_INLINE double mmax_f64_toward_minus_one(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) + 1); }
+MMAX_INLINE float mmax_f32_toward_zero(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) - 1); }
+MMAX_INLINE double mmax_f64_toward_zero(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) - 1); }
 
 /* The largest float that is at most a, for comparisons with a double that must be exact. */
 MMAX_INLINE float mmax_f32_floor(double a)
@@ -1876,6 +1878,7 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #        define MMAX_TINY                MMAX_TWO_TO_MINUS_64
 #        define mmax_is_masked(a)        mmax_f64_is_masked(a)
 #        define mmax_toward_minus_one(a) mmax_f64_toward_minus_one(a)
+#        define mmax_toward_zero(a)      mmax_f64_toward_zero(a)
 #        define mmax_real_floor(a)       (a)
 #        define mmax_real_ceil(a)        (a)
 #        define mmax_is_nan(a)           mmax_f64_is_nan(a)
@@ -1898,6 +1901,7 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #        define MMAX_TINY                MMAX_TWO_TO_MINUS_64
 #        define mmax_is_masked(a)        mmax_f32_is_masked(a)
 #        define mmax_toward_minus_one(a) mmax_f32_toward_minus_one(a)
+#        define mmax_toward_zero(a)      mmax_f32_toward_zero(a)
 #        define mmax_real_floor(a)       mmax_f32_floor(a)
 #        define mmax_real_ceil(a)        mmax_f32_ceil(a)
 #        define mmax_is_nan(a)           mmax_f32_is_nan(a)
@@ -3803,8 +3807,8 @@ MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last
     }
 }
 
-/* The step from a point below the root of a convex decreasing function never passes it; where that is slow, or the
- * point was above, bisection takes turns. Returns 0 where the row holds NaN. */
+/* The step from a point below the root of a convex decreasing function never passes it; where that is slow, bisection
+ * takes turns. Returns 0 where the row holds NaN. */
 MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const MMAX_(call) * c, int function)
 {
     mmax_real t = -1, lower = -1, upper = 0;
@@ -3831,7 +3835,11 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
         if (step > 0 && (double)next - (double)t > step) {
             next = mmax_toward_minus_one(next); /* the rounding must not pass the root */
         }
-        if (next <= lower || (tau->passes >= 8 && tau->passes % 2 == 0)) {
+        if (next <= lower && a.excess > 0) {
+            next = mmax_toward_zero(lower); /* the step was less than the rounding of t */
+            last_count = -1;
+        }
+        if (next <= lower || (tau->passes >= 16 && tau->passes % 2 == 0)) {
             const mmax_real from = next > lower ? next : lower, middle = from + (upper - from) / 2;
             if (!(middle > from && middle < upper) || a.excess == 0) {
                 next = lower;
@@ -4875,6 +4883,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_TINY
 #    undef mmax_is_masked
 #    undef mmax_toward_minus_one
+#    undef mmax_toward_zero
 #    undef mmax_real_floor
 #    undef mmax_real_ceil
 #    undef mmax_is_nan
