@@ -301,11 +301,13 @@ static void check_poisoned(const function *f, const call *c, role r, size_t at, 
     set_bits(f, c->array[r], i, before);
 }
 
-static void poison_every_position(const function *f, size_t n, law l)
+static void poison_every_position(const function *f, size_t n, law l, double scale)
 {
     call c = call_of(f, 3, n, l, 7);
     double clean_value[3];
     size_t step = n > 131 ? 37 : 1;
+    c.s.scale = scale;
+    make_y(f, &c);
     check_ok(f, &c);
     memcpy(clean_value, row_storage, sizeof clean_value);
     if (has(f, HAS_OUT)) {
@@ -331,14 +333,21 @@ static void test_nan_rows(void)
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n) {
-                    poison_every_position(f, n, NORMAL_4);
+                    poison_every_position(f, n, NORMAL_4, 1);
                 }
     }
     TEST("the same in rows that hold masks: masked entries stay masked, and NaN wins over a masked target") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n) {
-                    poison_every_position(f, n, MASKED);
+                    poison_every_position(f, n, MASKED, 1);
+                }
+    }
+    TEST("the same where scale is so small that every finite score is near to 0") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 2; n < 40; n += 7) {
+                    poison_every_position(f, n, MASKED, f->size == 4 ? 1e-32 : 1e-290);
                 }
     }
 }
