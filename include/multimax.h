@@ -5242,7 +5242,7 @@ MMAX_PUBLIC(evsoftmax_loss)
 #    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
 MMAX_INLINE void mmax_cpuid(unsigned leaf, unsigned registers[4])
 {
-#        if defined(_MSC_VER) && !defined(__clang__)
+#        if defined(_MSC_VER)
     int values[4];
     __cpuidex(values, (int)leaf, 0);
     memcpy(registers, values, sizeof values);
