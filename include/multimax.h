@@ -3077,7 +3077,7 @@ MMAX_STATIC double MMAX_(log1p)(double v)
 }
 
 /* A row is worked on a block at a time where its exponentials come and go. */
-#    define MMAX_BLOCK (4 * MMAX_CHUNK)
+#    define MMAX_BLOCK (8 * MMAX_CHUNK)
 #    define MMAX_EACH_BLOCK(n) \
         for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
 
@@ -3286,10 +3286,10 @@ MMAX_INLINE mmax_vec MMAX_(above_kink)(mmax_vec d, mmax_vec s, int careful)
 }
 
 /* Adds to lanes[0..3] (order 2: 0..7) what an entry with score s and gradient g with respect to sigma contributes: g
- * times max(b1-s,0), max(s-d1,0), [s<b1], [s>d1], max(b2-s,0)^2, max(s-d2,0)^2, max(b2-s,0), max(s-d2,0). Returns its
- * gx. */
+ * times max(b1-s,0), max(s-d1,0), [s<b1], [s>d1], max(b2-s,0)^2, max(s-d2,0)^2, max(b2-s,0), max(s-d2,0). Returns gx
+ * from the scaled gradient. */
 MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes)[MMAX_REGS], int k, mmax_vec g,
-                                        mmax_vec s, int order, int params, int careful)
+                                        mmax_vec scaled, mmax_vec s, int order, int params, int careful)
 {
     const mmax_vec b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]);
     const mmax_mask below = mmax_v_lt(s, b1), above = mmax_v_lt(d1, s);
@@ -3320,7 +3320,7 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes
         slope = mmax_v_max(smallest, mmax_v_min(largest, slope));
     }
     /* + 0: a masked entry has no -0 */
-    return mmax_v_fma(mmax_v_mul(g, mmax_v_set(t->scale)), slope, mmax_v_zero());
+    return mmax_v_fma(scaled, slope, mmax_v_zero());
 }
 
 /* gp += the row's sums, to which a gradient g at the score s is added, times `factor` */
@@ -3416,25 +3416,28 @@ MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(sum) * sums, cons
                                           const mmax_real *x, size_t n, double sum, double q, int order, int params,
                                           int kind)
 {
+    const MMAX_(kinks) kinks = *t;
+    const double scale = (double)kinks.scale;
     const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
+    const mmax_vec scaled = mmax_v_set((mmax_real)(scale / sum)), minus_q_scaled = mmax_v_set((mmax_real)(-q * scale));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), lowest = mmax_v_set(-MMAX_REAL_MAX);
-    const MMAX_(kinks) kinks = *t;
-#    define MMAX_STEP(at, left, k, part)                                                                   \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                 \
-        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                                 \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                       \
-        mmax_vec g_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_;              \
-        g_ = mmax_v_fma(g_, inverse, minus_q);                                                             \
-        g_ = MMAX_(first_upto)(g_, left);                                                                  \
-        if (kind == MMAX_ROW_GENERAL) {                                                                    \
-            const mmax_mask active_ = mmax_v_nle(x_, masked);                                              \
-            g_ = mmax_v_keep(active_, g_);                                                                 \
-            s_ = mmax_v_keep(active_, mmax_v_max(lowest, s_));                                             \
-        }                                                                                                  \
-        g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, kind == MMAX_ROW_GENERAL); \
-        if (gx) {                                                                                          \
-            MMAX_(store_upto)(gx + at, left, g_);                                                          \
+#    define MMAX_STEP(at, left, k, part)                                                                         \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                       \
+        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                                       \
+        const mmax_vec w_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_;              \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                             \
+        mmax_vec g_ = params ? MMAX_(first_upto)(mmax_v_fma(w_, inverse, minus_q), left) : w_;                   \
+        mmax_vec gx_ = mmax_v_fma(w_, scaled, minus_q_scaled);                                                   \
+        if (kind == MMAX_ROW_GENERAL) {                                                                          \
+            const mmax_mask active_ = mmax_v_nle(x_, masked);                                                    \
+            g_ = mmax_v_keep(active_, g_);                                                                       \
+            gx_ = mmax_v_keep(active_, gx_);                                                                     \
+            s_ = mmax_v_keep(active_, mmax_v_max(lowest, s_));                                                   \
+        }                                                                                                        \
+        gx_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, gx_, s_, order, params, kind == MMAX_ROW_GENERAL); \
+        if (gx) {                                                                                                \
+            MMAX_(store_upto)(gx + at, left, gx_);                                                               \
         }
     MMAX_SWEEP_SUM(n, sums, params ? 4 * order : 0, MMAX_STEP);
 #    undef MMAX_STEP
@@ -3539,8 +3542,9 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
             /* The target entry, and what its q adds to the parameter sums. */
             if (gx && !masked) {
                 const double g = (double)MMAX_(exp_of)(score, &o, c) / sums.sum - q - (1 - t->smoothing);
-                gx[t->index] = MMAX_(lane)(
-                    MMAX_(slopes_step)(&kinks, NULL, 0, mmax_v_set((mmax_real)g), mmax_v_set(s_target), order, 0, 1));
+                const mmax_vec target = mmax_v_set((mmax_real)(g * gx_scale));
+                gx[t->index] =
+                    MMAX_(lane)(MMAX_(slopes_step)(&kinks, NULL, 0, target, target, mmax_v_set(s_target), order, 0, 1));
             }
             if (gp) {
                 MMAX_(slopes_finish)
@@ -4445,7 +4449,8 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(sum) * sums, con
         const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                        \
         mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                              \
         s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));               \
-        s_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, 1);                               \
+        s_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, mmax_v_mul(g_, mmax_v_set(kinks.scale)), s_, order,  \
+                                params, 1);                                                                       \
         if (gx) {                                                                                                 \
             MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                          \
         }
@@ -4593,23 +4598,23 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
             kinks = MMAX_(kinks_of)(p, c, c->scale);
             MMAX_(sums_clear)(parameter_sums, 4 * order);
         }
-#    define MMAX_STEP(at, left, k, part)                                                                    \
-        MMAX_LOADS(at, left)                                                                                \
-        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));    \
-        if (careful && (order || function == MMAX_BACK_LOG)) {                                              \
-            g_ = mmax_v_keep(active_, g_);                                                                  \
-        }                                                                                                   \
-        if (order) {                                                                                        \
-            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                    \
-            if (careful) {                                                                                  \
-                s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest))); \
-            }                                                                                               \
-            g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, s_, order, params, careful);               \
-        } else {                                                                                            \
-            g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                  \
-        }                                                                                                   \
-        if (gx) {                                                                                           \
-            MMAX_(store_upto)(gx + at, left, g_);                                                           \
+#    define MMAX_STEP(at, left, k, part)                                                                             \
+        MMAX_LOADS(at, left)                                                                                         \
+        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));             \
+        if (careful && (order || function == MMAX_BACK_LOG)) {                                                       \
+            g_ = mmax_v_keep(active_, g_);                                                                           \
+        }                                                                                                            \
+        if (order) {                                                                                                 \
+            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                             \
+            if (careful) {                                                                                           \
+                s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));          \
+            }                                                                                                        \
+            g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, mmax_v_mul(g_, scale), s_, order, params, careful); \
+        } else {                                                                                                     \
+            g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                           \
+        }                                                                                                            \
+        if (gx) {                                                                                                    \
+            MMAX_(store_upto)(gx + at, left, g_);                                                                    \
         }
         MMAX_SWEEP_SUM(n, parameter_sums, params ? 4 * order : 0, MMAX_STEP);
         if (params) {
