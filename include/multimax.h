@@ -1035,7 +1035,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   first(a, count)      a in the first lanes, else 0
  *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
  *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
- *   whole(a)             rounded toward 0, and
+ *   whole(a)             rounded toward 0, for |a| below 2^31, and
  *   zip_low, zip_high(a, b)   a0 b0 a1 b1 .. from the first, from the last half of the lanes; d_zip_ for mmax_dvec
  *                        (only where rows go side by side: AVX-512, AVX2, NEON)
  *   MMAX_(fold_one)(a)   f32: the lanes' sum in double, halves being added; where there is zip
@@ -1175,7 +1175,11 @@ MMAX_INLINE double MMAX_(fold_one)(__m512 a)
     return MMAX_(d_total)(&eight);
 }
 #        endif
-#        define mmax_v_whole(a)       MMAX_I(roundscale)(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_whole(a) _mm512_cvtepi32_pd(_mm512_cvttpd_epi32(a))
+#        else
+#            define mmax_v_whole(a) _mm512_cvtepi32_ps(_mm512_cvttps_epi32(a))
+#        endif
 #        define mmax_d_zip_low(a, b)  _mm512_permutex2var_pd(a, _mm512_setr_epi64(0, 8, 1, 9, 2, 10, 3, 11), b)
 #        define mmax_d_zip_high(a, b) _mm512_permutex2var_pd(a, _mm512_setr_epi64(4, 12, 5, 13, 6, 14, 7, 15), b)
 #        if MMAX_PASS_DOUBLE
@@ -1316,7 +1320,11 @@ MMAX_INLINE double MMAX_(fold_one)(__m256 a)
     return MMAX_(d_total)(eight);
 }
 #        endif
-#        define mmax_v_whole(a)       MMAX_I(round)(a, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC)
+#        if MMAX_PASS_DOUBLE
+#            define mmax_v_whole(a) _mm256_cvtepi32_pd(_mm256_cvttpd_epi32(a))
+#        else
+#            define mmax_v_whole(a) _mm256_cvtepi32_ps(_mm256_cvttps_epi32(a))
+#        endif
 #        define mmax_d_zip_low(a, b)  _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x20)
 #        define mmax_d_zip_high(a, b) _mm256_permute2f128_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b), 0x31)
 #        if MMAX_PASS_DOUBLE
@@ -2984,8 +2992,8 @@ MMAX_INLINE void MMAX_(normalise_groups)(mmax_real *y, const mmax_real *x, size_
 {
     const MMAX_(call) constants = *call, *const c = &constants;
     const MMAX_(group_shape) s = {shape->cols,
-                                  one ? 1 : (shape->cols + MMAX_WIDTH - 1) / MMAX_WIDTH,
-                                  one ? MMAX_WIDTH : MMAX_PAIR,
+                                  one ? (size_t)1 : (shape->cols + MMAX_WIDTH - 1) / MMAX_WIDTH,
+                                  (size_t)(one ? MMAX_WIDTH : MMAX_PAIR),
                                   shape->x_stride,
                                   shape->y_stride,
                                   one};
