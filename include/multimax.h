@@ -3067,8 +3067,8 @@ MMAX_STATIC double MMAX_(log1p)(double v)
     const uint64_t bits = mmax_f64_bits(1 + v), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
     const double k = (double)(int)exponent, w = mmax_f64_from_bits(bits - (exponent << 52));
     /* w - 1, from v where 1 + v has lost digits of it; without a branch, as v comes late and at random */
-    const uint64_t small = (uint64_t)0 - (uint64_t)(exponent == 0);
-    const double below = mmax_f64_from_bits((mmax_f64_bits(v) & small) | (mmax_f64_bits(w - 1) & ~small));
+    const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
+    const double below = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(w - 1) & ~is_small));
     const double z = below / (2 + below);
     /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
     const double z2 = z * z, z4 = z2 * z2;
@@ -4137,7 +4137,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
         if (!smooth && r > 0.5) {
             value = MMAX_(small_loss)(entries, count, x_target, &tau, &w, function);
         } else {
-            const double root = sqrt(q_target), far = MMAX_(below_tau)(x_target, &tau, &w, c, unit);
+            const double root = sqrt(q_target), beyond = MMAX_(below_tau)(x_target, &tau, &w, c, unit);
             for (int after = 0; after < 2; ++after) {
                 const size_t from = after ? at + 1 : 0, to = after ? count : at;
                 if (from < to) {
@@ -4150,7 +4150,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
             } else {
                 value = mmax_s_dfma((2.0 / 3) * (root - r) * (root - r), 2 * root + r, value);
             }
-            value = mmax_s_dfma(unit * q_target, far, value);
+            value = mmax_s_dfma(unit * q_target, beyond, value);
         }
         if (loss) {
             *loss = masked ? mmax_f64_from_bits(0x7ff0000000000000) : MMAX_(limited)(value);
