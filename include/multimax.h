@@ -4449,18 +4449,19 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(sum) * sums, con
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
     const MMAX_(kinks) kinks = *t;
     const mmax_vec nan = mmax_v_set(MMAX_QUIET_NAN);
-#    define MMAX_STEP(at, left, k, part)                                                                          \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                               \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                         \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                       \
-        const mmax_mask bad_ = mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest))); \
-        const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                        \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                              \
-        s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));               \
-        s_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, mmax_v_mul(g_, mmax_v_set(kinks.scale)), s_, order,  \
-                                params, 1);                                                                       \
-        if (gx) {                                                                                                 \
-            MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                          \
+#    define MMAX_STEP(at, left, k, part)                                                                            \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                 \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                                           \
+        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                         \
+        const mmax_mask bad_ = mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest)));   \
+        const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                          \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                                \
+        s_ = mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest));                                       \
+        s_ = mmax_v_keep(active_, mmax_v_select(mmax_v_nle(x_, largest), largest, s_)); /* NaN: the same on NEON */ \
+        s_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, mmax_v_mul(g_, mmax_v_set(kinks.scale)), s_, order,    \
+                                params, 1);                                                                         \
+        if (gx) {                                                                                                   \
+            MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                            \
         }
     MMAX_SWEEP_SUM(n, sums, 4 * order, MMAX_STEP);
 #    undef MMAX_STEP
