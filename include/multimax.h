@@ -241,7 +241,8 @@ MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mma
  *   special   entries at or below tau are exactly 0
  *   error     at most 2.2 ULP of the largest entry
  *   cost      3 passes, and some steps for tau over the entries within 1/scale of the maximum; each step is a pass
- *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort.
+ *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort. Rows of up to
+ *             1024 floats are worked side by side: a call for one row costs as much as one for several.
  *   backward  mmax_sparsemax_backward_f32 needs y only
  *   source    Martins and Astudillo, "From Softmax to Sparsemax", ICML 2016
  */
@@ -747,6 +748,7 @@ static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULT
 #    define MMAX_PASTE_(a, b, c) a##_##b##_##c
 #    define MMAX_PASTE(a, b, c)  MMAX_PASTE_(a, b, c)
 #    define MMAX_(name)          MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
+#    define MMAX_F64_(name)      MMAX_PASTE(mmax_##name, MMAX_TIER, f64)
 
 /* What is normalised: the scores as they are, sigma of them (order 1 or 2), or the scores weighted by the mean rule. */
 enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX };
@@ -1035,6 +1037,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   first(a, count)      a in the first lanes, else 0
  *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
  *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
+ *   widen(p)             f64: MMAX_WIDTH floats
  *   whole(a)             rounded toward 0, for |a| below 2^31, and
  *   zip_low, zip_high(a, b)   a0 b0 a1 b1 .. from the first, from the last half of the lanes; d_zip_ for mmax_dvec
  *                        (only where rows go side by side: AVX-512, AVX2, NEON)
@@ -1074,7 +1077,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 #            define mmax_vec                    __m512d
 #            define mmax_mask                   __mmask8
 #            define mmax_v_cmp(a, b, predicate) _mm512_cmp_pd_mask(a, b, predicate)
-#            define mmax_v_opaque_bits(a)       _mm512_castpd_si512(a)
+#            define mmax_v_widen(p)             _mm512_cvtps_pd(_mm256_loadu_ps(p))
 #        else
 #            define MMAX_I(op)                  _mm512_##op##_ps
 #            define MMAX_WIDTH                  16
@@ -1094,22 +1097,24 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 #        define mmax_v_sub(a, b)                 MMAX_I(sub)(a, b)
 #        define mmax_v_mul(a, b)                 MMAX_I(mul)(a, b)
 #        define mmax_v_fma(a, b, c)              MMAX_I(fmadd)(a, b, c)
+#        define mmax_v_div(a, b)                 MMAX_I(div)(a, b)
 #        define mmax_v_sqrt(a)                   MMAX_I(sqrt)(a)
 /* With a mask that keeps all lanes: gcc 12 warns about the unmasked form as C++. */
-#        define mmax_v_min(a, b)       MMAX_I(maskz_min)((mmax_mask)-1, a, b)
-#        define mmax_v_max(a, b)       MMAX_I(maskz_max)((mmax_mask)-1, a, b)
-#        define mmax_v_abs(a)          MMAX_I(abs)(a)
-#        define mmax_v_copysign(a, b)  MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-#        define mmax_v_lt(a, b)        mmax_v_cmp(a, b, _CMP_LT_OQ)
-#        define mmax_v_le(a, b)        mmax_v_cmp(a, b, _CMP_LE_OQ)
-#        define mmax_v_ne(a, b)        mmax_v_cmp(a, b, _CMP_NEQ_UQ)
-#        define mmax_v_nle(a, b)       mmax_v_cmp(a, b, _CMP_NLE_UQ)
-#        define mmax_m_none()          ((mmax_mask)0)
-#        define mmax_m_or(a, b)        ((mmax_mask)((a) | (b)))
-#        define mmax_m_and(a, b)       ((mmax_mask)((a) & (b)))
-#        define mmax_m_bits(m)         ((unsigned)(m))
-#        define mmax_v_select(m, a, b) MMAX_I(mask_blend)(m, b, a)
-#        define mmax_v_keep(m, a)      MMAX_I(maskz_mov)(m, a)
+#        define mmax_v_min(a, b)          MMAX_I(maskz_min)((mmax_mask)-1, a, b)
+#        define mmax_v_max(a, b)          MMAX_I(maskz_max)((mmax_mask)-1, a, b)
+#        define mmax_v_abs(a)             MMAX_I(abs)(a)
+#        define mmax_v_copysign(a, b)     MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b)           mmax_v_cmp(a, b, _CMP_LT_OQ)
+#        define mmax_v_le(a, b)           mmax_v_cmp(a, b, _CMP_LE_OQ)
+#        define mmax_v_ne(a, b)           mmax_v_cmp(a, b, _CMP_NEQ_UQ)
+#        define mmax_v_nle(a, b)          mmax_v_cmp(a, b, _CMP_NLE_UQ)
+#        define mmax_m_none()             ((mmax_mask)0)
+#        define mmax_m_or(a, b)           ((mmax_mask)((a) | (b)))
+#        define mmax_m_and(a, b)          ((mmax_mask)((a) & (b)))
+#        define mmax_m_bits(m)            ((unsigned)(m))
+#        define mmax_v_select(m, a, b)    MMAX_I(mask_blend)(m, b, a)
+#        define mmax_v_keep(m, a)         MMAX_I(maskz_mov)(m, a)
+#        define mmax_v_add_where(m, a, b) MMAX_I(mask_add)(a, m, a, b)
 #        if MMAX_PASS_DOUBLE
 MMAX_INLINE double MMAX_(hmax)(__m512d a)
 {
@@ -1218,6 +1223,7 @@ MMAX_INLINE double MMAX_(fold_one)(__m512 a)
 #            define mmax_v_lanes(count) \
                 _mm256_loadu_si256((const __m256i *)(const void *)(mmax_lane_mask + 8 - 2 * (count)))
 #            define mmax_v_as_mask(i) _mm256_castsi256_pd(i)
+#            define mmax_v_widen(p)   _mm256_cvtps_pd(_mm_loadu_ps(p))
 #        else
 #            define MMAX_I(op) _mm256_##op##_ps
 #            define MMAX_WIDTH 8
@@ -1239,6 +1245,7 @@ MMAX_INLINE double MMAX_(fold_one)(__m512 a)
 #        define mmax_v_sub(a, b)               MMAX_I(sub)(a, b)
 #        define mmax_v_mul(a, b)               MMAX_I(mul)(a, b)
 #        define mmax_v_fma(a, b, c)            MMAX_I(fmadd)(a, b, c)
+#        define mmax_v_div(a, b)               MMAX_I(div)(a, b)
 #        define mmax_v_sqrt(a)                 MMAX_I(sqrt)(a)
 #        define mmax_v_min(a, b)               MMAX_I(min)(a, b)
 #        define mmax_v_max(a, b)               MMAX_I(max)(a, b)
@@ -1356,10 +1363,11 @@ MMAX_INLINE double MMAX_(fold_one)(__m256 a)
             (_mm_storeu_pd(p, (a)[0]), _mm_storeu_pd((p) + 2, (a)[1]), _mm_storeu_pd((p) + 4, (a)[2]), \
              _mm_storeu_pd((p) + 6, (a)[3]))
 #        if MMAX_PASS_DOUBLE
-#            define MMAX_I(op) _mm_##op##_pd
-#            define MMAX_WIDTH 2
-#            define mmax_vec   __m128d
-#            define mmax_mask  __m128d
+#            define MMAX_I(op)      _mm_##op##_pd
+#            define MMAX_WIDTH      2
+#            define mmax_vec        __m128d
+#            define mmax_mask       __m128d
+#            define mmax_v_widen(p) _mm_cvtps_pd(_mm_castpd_ps(_mm_load_sd((const double *)(const void *)(p))))
 #        else
 #            define MMAX_I(op) _mm_##op##_ps
 #            define MMAX_WIDTH 4
@@ -1374,6 +1382,7 @@ MMAX_INLINE double MMAX_(fold_one)(__m256 a)
 #        define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
 #        define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
 #        define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
+#        define mmax_v_div(a, b)       MMAX_I(div)(a, b)
 #        define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
 #        define mmax_v_min(a, b)       MMAX_I(min)(a, b)
 #        define mmax_v_max(a, b)       MMAX_I(max)(a, b)
@@ -1480,6 +1489,7 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 #            define mmax_v_bits(a)      vreinterpretq_u64_f64(a)
 #            define mmax_v_from_bits(a) vreinterpretq_f64_u64(a)
 #            define mmax_v_sign()       vdupq_n_u64((uint64_t)1 << 63)
+#            define mmax_v_widen(p)     vcvt_f64_f32(vld1_f32(p))
 #        else
 #            define MMAX_I(op)          op##_f32
 #            define MMAX_U(op)          op##_u32
@@ -1498,6 +1508,7 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 #        define mmax_v_sub(a, b)       MMAX_I(vsubq)(a, b)
 #        define mmax_v_mul(a, b)       MMAX_I(vmulq)(a, b)
 #        define mmax_v_fma(a, b, c)    MMAX_I(vfmaq)(c, a, b)
+#        define mmax_v_div(a, b)       MMAX_I(vdivq)(a, b)
 #        define mmax_v_sqrt(a)         MMAX_I(vsqrtq)(a)
 #        define mmax_v_min(a, b)       MMAX_I(vminq)(a, b)
 #        define mmax_v_max(a, b)       MMAX_I(vmaxq)(a, b)
@@ -1594,9 +1605,10 @@ MMAX_INLINE double MMAX_(fold_one)(float32x4_t a)
             (wasm_v128_store(p, (a)[0]), wasm_v128_store((p) + 2, (a)[1]), wasm_v128_store((p) + 4, (a)[2]), \
              wasm_v128_store((p) + 6, (a)[3]))
 #        if MMAX_PASS_DOUBLE
-#            define MMAX_I(op)     wasm_f64x2_##op
-#            define MMAX_WIDTH     2
-#            define mmax_m_bits(m) ((unsigned)wasm_i64x2_bitmask(m))
+#            define MMAX_I(op)      wasm_f64x2_##op
+#            define MMAX_WIDTH      2
+#            define mmax_v_widen(p) wasm_f64x2_promote_low_f32x4(wasm_v128_load64_zero(p))
+#            define mmax_m_bits(m)  ((unsigned)wasm_i64x2_bitmask(m))
 #        else
 #            define MMAX_I(op)     wasm_f32x4_##op
 #            define MMAX_WIDTH     4
@@ -1610,6 +1622,7 @@ MMAX_INLINE double MMAX_(fold_one)(float32x4_t a)
 #        define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
 #        define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
 #        define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
+#        define mmax_v_div(a, b)       MMAX_I(div)(a, b)
 #        define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
 #        define mmax_v_min(a, b)       MMAX_I(pmin)(b, a)
 #        define mmax_v_max(a, b)       MMAX_I(pmax)(b, a)
@@ -1706,6 +1719,8 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 #        define mmax_v_sub(a, b)    ((mmax_real)((a) - (b)))
 #        define mmax_v_mul(a, b)    ((mmax_real)((a) * (b)))
 #        define mmax_v_fma(a, b, c) mmax_s_fma(a, b, c)
+#        define mmax_v_div(a, b)    ((mmax_real)((a) / (b)))
+#        define mmax_v_widen(p)     ((double)*(p))
 #        define mmax_v_sqrt(a)      mmax_s_sqrt(a)
 /* Under -ffinite-math-only gcc's x86 back end compares a register with memory in a way that is wrong for NaN, whatever
  * the pragma says; two registers it compares right. */
@@ -1800,6 +1815,9 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 #    endif
 
 /* ---- what follows from the block above ---- */
+#    if !defined(mmax_v_add_where)
+#        define mmax_v_add_where(m, a, b) mmax_v_add(a, mmax_v_keep(m, b)) /* a + b where m, else a */
+#    endif
 #    define MMAX_REGS (MMAX_LANES / MMAX_WIDTH)
 #    if MMAX_WIDTH == 1
 #        define mmax_v_load_part(p, count, fill) (fill)
@@ -3637,7 +3655,8 @@ typedef struct MMAX_(units) {
 } MMAX_(units);
 
 typedef struct MMAX_(candidates) {
-    MMAX_LINE mmax_real near_top[MMAX_BUFFER + MMAX_PAIR]; /* their x */
+    mmax_real *near_top; /* their x */
+    size_t room;         /* for so many, and MMAX_PAIR more */
     const mmax_real *x;
     size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
     mmax_real bound;
@@ -3646,7 +3665,19 @@ typedef struct MMAX_(candidates) {
     int whole;   /* all candidates are held */
 } MMAX_(candidates);
 
-/* u of a register of x, as every part of these functions computes it */
+/* With a buffer of its own. */
+#    define MMAX_CANDIDATES(w)                                   \
+        MMAX_LINE mmax_real w##_buffer[MMAX_BUFFER + MMAX_PAIR]; \
+        MMAX_(candidates) w;                                     \
+        w.near_top = w##_buffer;                                 \
+        w.room = MMAX_BUFFER
+
+/* u of x - max, as every part of these functions computes it */
+MMAX_INLINE mmax_vec MMAX_(in_units)(mmax_vec d, const MMAX_(units) * units)
+{
+    d = mmax_v_max(mmax_v_set(units->lowest), d);
+    return mmax_v_fma(d, mmax_v_set(units->high), mmax_v_mul(d, mmax_v_set(units->low)));
+}
 MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, const MMAX_(units) * units, const MMAX_(call) * c)
 {
     mmax_vec d;
@@ -3656,17 +3687,13 @@ MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, const MMAX_(units) * units, c
     } else {
         d = mmax_v_sub(x, mmax_v_set(units->max));
     }
-    d = mmax_v_max(mmax_v_set(units->lowest), d);
-    return mmax_v_fma(d, mmax_v_set(units->high), mmax_v_mul(d, mmax_v_set(units->low)));
+    return MMAX_(in_units)(d, units);
 }
 
-/* Writes the chosen lanes of x side by side to `to`, which has room for a register; returns how many they are. */
+#    if !defined(mmax_v_collect)
+/* Writes the chosen lanes of x side by side to `to`; returns how many they are. */
 MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
 {
-#    if defined(mmax_v_collect)
-    mmax_v_collect(to, x, chosen);
-    return mmax_m_count(chosen);
-#    else
     mmax_real lanes[MMAX_WIDTH];
     size_t count = 0;
     mmax_v_store(lanes, x);
@@ -3674,40 +3701,54 @@ MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
         to[count++] = lanes[mmax_lowest_bit(bits)];
     }
     return count;
-#    endif
 }
+#    endif
 
-/* Appends candidates until the buffer is full or the row has no more; NaN counts as one. What a block brings beyond
- * MMAX_BUFFER waits in the buffer's last places. Entries a little below the bound may be among them. */
+/* Appends candidates until there is no room or the row has no more; NaN counts as one. What a block brings beyond the
+ * room waits in the buffer's last places. Entries a little below the bound may be among them. */
 MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w)
 {
     const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), reach = mmax_v_set(w->bound);
     size_t next = w->next, count = w->count;
 #    if defined(mmax_v_collect)
     /* Whether a register has one is as good as random; a branch only for several at once. */
-    for (; next + MMAX_PAIR <= w->n && count < MMAX_BUFFER; next += MMAX_PAIR) {
+    for (; next < w->n && count < w->room; next += MMAX_PAIR) {
+        const ptrdiff_t left = (ptrdiff_t)(w->n - next);
+        mmax_vec block[2 * MMAX_REGS];
         mmax_mask close[2 * MMAX_REGS], any = mmax_m_none();
+        if (left >= MMAX_PAIR) {
+            MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+            {
+                block[k] = mmax_v_load(w->x + next + k * MMAX_WIDTH);
+            }
+        } else {
+            MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+            {
+                block[k] = MMAX_(load_upto)(w->x + next + k * MMAX_WIDTH, left - k * MMAX_WIDTH, masked);
+            }
+        }
         MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
         {
-            close[k] = mmax_v_nle(mmax_v_load(w->x + next + k * MMAX_WIDTH), reach);
+            close[k] = mmax_v_nle(block[k], reach);
             any = mmax_m_or(any, close[k]);
         }
         if (mmax_m_bits(any) != 0) {
             MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
             {
-                mmax_v_collect(w->near_top + count, mmax_v_load(w->x + next + k * MMAX_WIDTH), close[k]);
+                mmax_v_collect(w->near_top + count, block[k], close[k]);
                 count += mmax_m_count(close[k]);
             }
         }
     }
-#    endif
-    for (; next < w->n && count < MMAX_BUFFER; next += MMAX_WIDTH) {
+#    else
+    for (; next < w->n && count < w->room; next += MMAX_WIDTH) {
         const mmax_vec x = MMAX_(load_upto)(w->x + next, (ptrdiff_t)(w->n - next), masked);
         const mmax_mask close = mmax_v_nle(x, reach);
         if (mmax_m_bits(close) != 0) {
             count += MMAX_(append)(w->near_top + count, x, close);
         }
     }
+#    endif
     w->next = next;
     w->count = count;
 }
@@ -3777,9 +3818,9 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
             lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);         \
         }
     for (;;) {
-        const size_t count = w->count < MMAX_BUFFER ? w->count : MMAX_BUFFER;
+        const size_t count = w->count < w->room ? w->count : w->room;
         MMAX_SWEEP_SUM(count, sums, function == MMAX_ENTMAX15 ? 3 : 2, MMAX_STEP);
-        if (w->whole || (w->next >= w->n && w->count <= MMAX_BUFFER)) {
+        if (w->whole || (w->next >= w->n && w->count <= w->room)) {
             break;
         }
         w->count -= count;
@@ -3873,10 +3914,10 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
 }
 
 /* u - tau where positive, else 0 */
-MMAX_INLINE mmax_vec MMAX_(above_tau)(mmax_vec x, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
+MMAX_INLINE mmax_vec MMAX_(above_tau)(mmax_vec x, const MMAX_(tau) * tau, const MMAX_(units) * units,
                                       const MMAX_(call) * c)
 {
-    const mmax_vec u = MMAX_(below_unit)(x, &w->units, c);
+    const mmax_vec u = MMAX_(below_unit)(x, units, c);
     return mmax_v_sub(mmax_v_sub(u, mmax_v_set(tau->high)), mmax_v_set(tau->low));
 }
 
@@ -3894,15 +3935,24 @@ MMAX_INLINE mmax_vec MMAX_(threshold_weight)(mmax_vec v, int function)
 MMAX_INLINE double MMAX_(below_tau)(mmax_real x, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
                                     const MMAX_(call) * c, double unit)
 {
-    if (MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x), tau, w, c)) > 0) {
+    if (MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x), tau, &w->units, c)) > 0) {
         return 0;
     }
     return MMAX_(distance)((double)tau->high + (double)tau->low, -MMAX_(distance)(w->units.max, x, c->scale / unit), 1);
 }
 
-/* First pass and tau of one row. */
-MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
-                                       const MMAX_(call) * c, int function)
+MMAX_INLINE MMAX_(units) MMAX_(units_of)(const MMAX_(call) * c, int function)
+{
+    const mmax_real unit = function == MMAX_SPARSEMAX ? 1 : (mmax_real)0.5;
+    const mmax_real high = c->scale_high * unit, low = c->scale_low * unit, size = low < 0 ? -low : low;
+    /* From there on u is -inf: the high part is 2^23 times larger. */
+    const MMAX_(units) units = {0, high, low, size > 1 ? -MMAX_REAL_MAX / 2 / size : -MMAX_REAL_MAX};
+    return units;
+}
+
+/* The candidates of one row, or those that the buffer holds. */
+MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *x, size_t n, const MMAX_(call) * c,
+                                        int function)
 {
     const mmax_real unit = function == MMAX_SPARSEMAX ? 1 : (mmax_real)0.5;
     MMAX_(extremes) e;
@@ -3921,15 +3971,9 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
     w->x = x;
     w->n = n;
     w->next = w->count = 0;
+    w->units = MMAX_(units_of)(c, function);
     w->units.max = e.max;
     w->unit = c->scale * (double)unit;
-    w->units.high = c->scale_high * unit;
-    w->units.low = c->scale_low * unit;
-    {
-        /* From there on u is -inf: the high part is 2^23 times larger. */
-        const mmax_real low = w->units.low < 0 ? -w->units.low : w->units.low;
-        w->units.lowest = low > 1 ? -MMAX_REAL_MAX / 2 / low : -MMAX_REAL_MAX;
-    }
     {
         /* A little below max - 1/scale, so that rounding loses no candidate. */
         const double reach = 1.0 / ((double)unit * c->scale) * 1.001, bound = (double)e.max - reach;
@@ -3941,31 +3985,44 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
         }
     }
     MMAX_(collect)(w);
-    w->whole = w->next >= n && w->count <= MMAX_BUFFER;
-    return MMAX_(find_tau)(tau, w, c, function) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
+    w->whole = w->next >= n && w->count <= w->room;
+    return MMAX_IS_NORMAL;
 }
 
-MMAX_STATIC int MMAX_(begin_sparsemax)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
-                                       const MMAX_(call) * c)
+/* Candidates and tau of one row. */
+MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
+                                       const MMAX_(call) * c, int function)
 {
-    return MMAX_(begin_threshold)(w, tau, x, n, c, MMAX_SPARSEMAX);
+    const int row = MMAX_(begin_candidates)(w, x, n, c, function);
+    return row == MMAX_IS_NORMAL && !MMAX_(find_tau)(tau, w, c, function) ? MMAX_IS_NAN : row;
 }
-MMAX_STATIC int MMAX_(begin_entmax15)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n,
-                                      const MMAX_(call) * c)
-{
-    return MMAX_(begin_threshold)(w, tau, x, n, c, MMAX_ENTMAX15);
-}
+
+#    define MMAX_EACH_THRESHOLD(name, function)                                                                    \
+        MMAX_STATIC int MMAX_(begin_##name)(MMAX_(candidates) * w, MMAX_(tau) * tau, const mmax_real *x, size_t n, \
+                                            const MMAX_(call) * c)                                                 \
+        {                                                                                                          \
+            return MMAX_(begin_threshold)(w, tau, x, n, c, function);                                              \
+        }                                                                                                          \
+        MMAX_STATIC int MMAX_(name##_candidates)(MMAX_(candidates) * w, const mmax_real *x, size_t n,              \
+                                                 const MMAX_(call) * c)                                            \
+        {                                                                                                          \
+            return MMAX_(begin_candidates)(w, x, n, c, function);                                                  \
+        }
+MMAX_EACH_THRESHOLD(sparsemax, MMAX_SPARSEMAX)
+MMAX_EACH_THRESHOLD(entmax15, MMAX_ENTMAX15)
 #    define MMAX_BEGIN_THRESHOLD(function, args) \
         ((function) == MMAX_SPARSEMAX ? MMAX_(begin_sparsemax) args : MMAX_(begin_entmax15) args)
+#    define MMAX_BEGIN_CANDIDATES(function, args) \
+        ((function) == MMAX_SPARSEMAX ? MMAX_(sparsemax_candidates) args : MMAX_(entmax15_candidates) args)
 
 /* y = the weights, or `factor` times them */
 MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(tau) * tau,
-                                          const MMAX_(candidates) * w, const MMAX_(call) * call, int function,
+                                          const MMAX_(units) * row_units, const MMAX_(call) * call, int function,
                                           int scaled, double factor)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(call) constants = *call, *const c = &constants;
-    const MMAX_(units) units = w->units;
+    const MMAX_(units) units = *row_units;
     const mmax_vec high = mmax_v_set(tau->high), low = mmax_v_set(tau->low), times = mmax_v_set((mmax_real)factor);
 #    define MMAX_STEP(at, left, k, part)                                   \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
@@ -3979,27 +4036,273 @@ MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size
 
 MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
 {
-    MMAX_(candidates) w;
+    MMAX_CANDIDATES(w);
     MMAX_(tau) tau;
     const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
     if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
     } else {
-        MMAX_(threshold_weights)(y, x, n, &tau, &w, c, function, 0, 1);
+        MMAX_(threshold_weights)(y, x, n, &tau, &w.units, c, function, 0, 1);
+    }
+}
+
+/* ---- sparsemax, entmax15 of short rows of floats: MMAX_GROUP rows at once, one a lane ----
+ * Newton's search from -1 over the candidates in order, in float as far as that goes, then in double; u as the weights
+ * have it.
+ */
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_HALVES      (MMAX_WIDTH > 1 ? 2 : 1) /* registers for a column of one register of floats */
+#        define mmax_v_float(p)  mmax_v_widen(p)
+#        define MMAX_LANE_PASSES 24
+#    else
+#        define MMAX_HALVES      1
+#        define mmax_v_float(p)  mmax_v_load(p)
+#        define MMAX_LANE_PASSES 8
+#    endif
+
+/* A step for each lane: as tau_step, of the entries above t. */
+MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec second, int function)
+{
+    const mmax_vec one = mmax_v_set(1);
+    if (function == MMAX_SPARSEMAX) {
+        return mmax_v_div(mmax_v_sub(first, one), count);
+    } else {
+        const mmax_vec excess = mmax_v_sub(second, one);
+        const mmax_vec root = mmax_v_sub(mmax_v_mul(first, first), mmax_v_mul(count, excess));
+        const mmax_mask has_root = mmax_v_lt(mmax_v_zero(), root);
+        const mmax_vec norm = mmax_v_sqrt(mmax_v_select(has_root, root, second));
+        return mmax_v_div(mmax_v_select(has_root, excess, mmax_v_mul(norm, excess)),
+                          mmax_v_select(has_root, mmax_v_add(first, norm), mmax_v_mul(mmax_v_add(norm, one), first)));
+    }
+}
+
+/* tau of each lane, from `start` and the n columns u; 1 where it was not found. Entries that are no candidates add 0.
+ * Returns the number of steps.
+ * A step ends on tau if it has the right support: sparsemax must know that it passed no u; for entmax15 those that a
+ * step of relative size d passed count d^2. The float search leaves the last step to the double one. */
+MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u, size_t n, int function)
+{
+    const int exact = MMAX_PASS_DOUBLE && function == MMAX_SPARSEMAX;
+    const double relative = !MMAX_PASS_DOUBLE ? 0.0009765625          /* 2^-10 */
+                            : exact           ? 9.313225746154785e-10 /* 2^-30 */
+                                              : 7.62939453125e-06 /* 2^-17 */;
+    const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), last_step = mmax_v_set((mmax_real)-relative);
+    mmax_vec t[2];
+    mmax_mask moving[2];
+    unsigned any = 1;
+    int pass = 0;
+    MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+    {
+        t[h] = mmax_v_float(start + h * MMAX_WIDTH);
+        moving[h] = mmax_v_lt(t[h], zero);
+    }
+    for (; any && pass < MMAX_LANE_PASSES; ++pass) {
+        mmax_vec count[2], first[2], second[2], closest[2];
+        MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+        {
+            count[h] = first[h] = second[h] = zero;
+            closest[h] = one;
+        }
+        for (size_t i = 0; i < n; ++i) {
+            MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+            {
+                const mmax_vec above = mmax_v_sub(mmax_v_float(u + (i * MMAX_HALVES + (size_t)h) * MMAX_WIDTH), t[h]);
+                const mmax_vec v = mmax_v_max(above, zero);
+                count[h] = mmax_v_add_where(mmax_v_lt(zero, v), count[h], one);
+                first[h] = mmax_v_add(first[h], v);
+                if (function == MMAX_ENTMAX15) {
+                    second[h] = mmax_v_fma(v, v, second[h]);
+                }
+                if (exact) {
+                    closest[h] = mmax_v_min(mmax_v_abs(above), closest[h]);
+                }
+            }
+        }
+        any = 0;
+        MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+        {
+            const mmax_vec step = MMAX_(lane_step)(count[h], first[h], second[h], function), size = mmax_v_abs(step);
+            t[h] = mmax_v_select(moving[h], mmax_v_add(t[h], step), t[h]);
+            moving[h] = mmax_m_and(moving[h], mmax_v_lt(mmax_v_mul(t[h], last_step), size));
+            if (exact) {
+                moving[h] = mmax_m_and(moving[h], mmax_v_le(closest[h], size));
+            }
+            any |= mmax_m_bits(moving[h]);
+        }
+    }
+    MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+    {
+        mmax_v_store(taus + h * MMAX_WIDTH, MMAX_PASS_DOUBLE ? mmax_v_select(moving[h], one, t[h]) : t[h]);
+    }
+    return pass;
+}
+
+#    if MMAX_PASS_DOUBLE
+MMAX_STATIC int MMAX_(sparsemax_taus)(double *taus, const float *start, const float *u, size_t n)
+{
+    return MMAX_(taus)(taus, start, u, n, MMAX_SPARSEMAX);
+}
+MMAX_STATIC int MMAX_(entmax15_taus)(double *taus, const float *start, const float *u, size_t n)
+{
+    return MMAX_(taus)(taus, start, u, n, MMAX_ENTMAX15);
+}
+#    else
+#        define MMAX_GROUP      MMAX_WIDTH
+#        define MMAX_GROUP_COLS 1024 /* longer rows go by themselves, */
+#        define MMAX_GROUP_MOST 256  /* and rows with more candidates */
+#        if defined(mmax_v_collect)
+#            define MMAX_DIRECT 16 /* shorter rows are taken whole */
+#        else
+#            define MMAX_DIRECT 64
+#        endif
+
+typedef struct MMAX_(lanes) {
+    MMAX_LINE float u[MMAX_GROUP_MOST * MMAX_GROUP]; /* columns: first of x */
+    MMAX_LINE float kept[MMAX_GROUP][MMAX_GROUP_MOST + MMAX_PAIR];
+    MMAX_LINE float max[MMAX_GROUP];
+    MMAX_LINE float start[MMAX_GROUP];
+    MMAX_LINE double tau[MMAX_GROUP];
+} MMAX_(lanes);
+
+/* Columns `at` and following of rows that have count[r] entries; the others are -inf. */
+MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size_t *count, size_t at)
+{
+    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
+    mmax_vec block[MMAX_GROUP];
+    MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r)
+    {
+        block[r] = MMAX_(load_upto)(rows[r] + at, (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
+    }
+#        if defined(mmax_v_zip_low)
+    MMAX_UNROLL for (int width = 1; width < MMAX_WIDTH; width *= 2)
+    {
+        mmax_vec zipped[MMAX_GROUP];
+        MMAX_UNROLL for (int r = 0; r < MMAX_GROUP / 2; ++r)
+        {
+            zipped[2 * r] = mmax_v_zip_low(block[r], block[r + MMAX_GROUP / 2]);
+            zipped[2 * r + 1] = mmax_v_zip_high(block[r], block[r + MMAX_GROUP / 2]);
+        }
+        MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r) { block[r] = zipped[r]; }
+    }
+    MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r) { mmax_v_store(u + r * MMAX_WIDTH, block[r]); }
+#        else
+    for (int r = 0; r < MMAX_GROUP; ++r) {
+        float lanes[MMAX_WIDTH];
+        mmax_v_store(lanes, block[r]);
+        for (int i = 0; i < MMAX_WIDTH; ++i) {
+            u[i * MMAX_GROUP + r] = lanes[i];
+        }
+    }
+#        endif
+}
+
+/* `rows` rows of n[r] entries, at most MMAX_GROUP. One that is not finite, or whose tau was not found, goes by itself. */
+MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, size_t rows, const size_t *n, const mmax_shape *s,
+                                        const MMAX_(call) * c, int function)
+{
+    MMAX_(lanes) w;
+    MMAX_(units) units = MMAX_(units_of)(c, function);
+    const float *from[MMAX_GROUP];
+    size_t count[MMAX_GROUP], most = 0;
+    mmax_vec max = mmax_v_set(-MMAX_INFINITY), top;
+    mmax_mask bad = mmax_m_none();
+    unsigned alone;
+    MMAX_(candidates) found;
+    found.room = MMAX_GROUP_MOST;
+    for (size_t r = 0; r < MMAX_GROUP; ++r) {
+        from[r] = x + (r < rows ? r * s->x_stride : 0);
+        count[r] = r < rows ? n[r] : 0;
+        if (count[r] > MMAX_DIRECT) {
+            int row;
+            found.near_top = w.kept[r];
+            row = MMAX_BEGIN_CANDIDATES(function, (&found, from[r], n[r], c));
+            count[r] = row == MMAX_IS_NORMAL && found.whole ? found.count : 0;
+            from[r] = w.kept[r];
+        }
+        most = count[r] > most ? count[r] : most;
+    }
+    for (size_t at = 0; at < most; at += MMAX_WIDTH) {
+        MMAX_(transpose)(w.u + at * MMAX_GROUP, from, count, at);
+    }
+    for (size_t i = 0; i < most; ++i) {
+        const mmax_vec column = mmax_v_load(w.u + i * MMAX_GROUP);
+        max = mmax_v_max(column, max);
+        bad = mmax_m_or(bad, mmax_v_nle(column, mmax_v_set(MMAX_REAL_MAX)));
+    }
+    top = mmax_v_abs(mmax_v_mul(max, mmax_v_set(c->scale_high)));
+    alone = mmax_m_bits(mmax_m_or(bad, mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))));
+    mmax_v_store(w.max, max);
+    for (size_t i = 0; i < most; ++i) {
+        float *const column = w.u + i * MMAX_GROUP;
+        mmax_v_store(column, MMAX_(in_units)(mmax_v_sub(mmax_v_load(column), max), &units));
+    }
+    mmax_v_store(w.start, mmax_v_set(-1));
+    MMAX_(taus)(w.start, w.start, w.u, most, function);
+    if (function == MMAX_SPARSEMAX) {
+        MMAX_F64_(sparsemax_taus)(w.tau, w.start, w.u, most);
+    } else {
+        MMAX_F64_(entmax15_taus)(w.tau, w.start, w.u, most);
+    }
+    for (size_t r = 0; r < rows; ++r) {
+        float *const y_row = y + r * s->y_stride;
+        const float *const x_row = x + r * s->x_stride;
+        if (MMAX_UNLIKELY((alone >> r & 1) != 0 || !(w.tau[r] <= 0))) {
+            MMAX_(threshold_row)(y_row, x_row, n[r], c, function);
+        } else {
+            const float high = (float)w.tau[r];
+            const MMAX_(tau) tau = {high, (float)(w.tau[r] - (double)high), w.max[r], 0};
+            units.max = w.max[r];
+            if (n[r] <= MMAX_WIDTH) {
+                const ptrdiff_t left = (ptrdiff_t)n[r];
+                const mmax_vec logits = MMAX_(load_upto)(x_row, left, mmax_v_zero());
+                const mmax_vec v = MMAX_(above_tau)(logits, &tau, &units, c);
+                MMAX_(store_upto)(y_row, left, MMAX_(threshold_weight)(v, function));
+            } else {
+                MMAX_(threshold_weights)(y_row, x_row, n[r], &tau, &units, c, function, 0, 1);
+            }
+        }
+    }
+}
+#    endif
+
+MMAX_INLINE void MMAX_(threshold)(mmax_real *y, const mmax_real *x, const mmax_shape *s, int function)
+{
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    for (size_t row = 0, rows; row < s->rows; row += rows) {
+        mmax_real *const y_row = y + row * s->y_stride;
+        const mmax_real *const x_row = x + row * s->x_stride;
+#    if MMAX_PASS_DOUBLE
+        rows = 0;
+#    else
+        size_t n[MMAX_GROUP];
+        for (rows = 0; rows < MMAX_GROUP && row + rows < s->rows && !c.general; ++rows) {
+            n[rows] = s->lengths ? s->lengths[row + rows] : s->cols;
+            if (n[rows] > MMAX_GROUP_COLS) {
+                break;
+            }
+        }
+        if (rows > 0) {
+            MMAX_(threshold_group)(y_row, x_row, rows, n, s, &c, function);
+        }
+#    endif
+        if (rows == 0) {
+            rows = 1;
+            MMAX_(threshold_row)(y_row, x_row, s->lengths ? s->lengths[row] : s->cols, &c, function);
+        }
+        for (size_t r = 0; s->lengths && r < rows; ++r) {
+            const size_t length = s->lengths[row + r];
+            MMAX_(fill)(y_row + r * s->y_stride + length, s->cols - length, 0);
+        }
     }
 }
 
 MMAX_STATIC void MMAX_(sparsemax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_ROW(y, s->y_stride, 0,
-                  MMAX_(threshold_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c, MMAX_SPARSEMAX))
+    MMAX_(threshold)(y, x, s, MMAX_SPARSEMAX);
 }
 MMAX_STATIC void MMAX_(entmax15)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_ROW(y, s->y_stride, 0,
-                  MMAX_(threshold_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c, MMAX_ENTMAX15))
+    MMAX_(threshold)(y, x, s, MMAX_ENTMAX15);
 }
 
 /* Fenchel-Young loss without cancellation. With p the weights, g = max(tau - u, 0):
@@ -4018,7 +4321,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
 #    define MMAX_STEP(at, left, k, part)                                                                          \
         const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                                     \
         const mmax_mask active = mmax_v_nle(logit, masked);                                                       \
-        const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, w, c));                               \
+        const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, &w->units, c));                       \
         const mmax_vec p = MMAX_(threshold_weight)(v, function);                                                  \
         const mmax_vec g = mmax_v_keep(active, mmax_v_sub(p, q_all));                                             \
         mmax_vec term;                                                                                            \
@@ -4100,7 +4403,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
     const double factor = t->grad_scale * c->scale, unit = function == MMAX_SPARSEMAX ? 1 : 2;
     const size_t index = (size_t)t->index;
     const int smooth = t->smoothing > 0;
-    MMAX_(candidates) w;
+    MMAX_CANDIDATES(w);
     MMAX_(tau) tau;
     double active = 0, q, q_target, p, r, value = 0;
     mmax_real x_target, v;
@@ -4122,7 +4425,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
     }
     q = smooth ? t->smoothing / active : 0;
     q_target = 1 - t->smoothing + q;
-    v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), &tau, &w, c));
+    v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), &tau, &w.units, c));
     p = MMAX_(lane)(MMAX_(threshold_weight)(mmax_v_set(v), function));
     r = v > 0 ? (double)v : 0;
     if (smooth || loss) {
@@ -4157,7 +4460,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
         }
     }
     if (gx && !smooth) {
-        MMAX_(threshold_weights)(gx, x, n, &tau, &w, c, function, 1, factor);
+        MMAX_(threshold_weights)(gx, x, n, &tau, &w.units, c, function, 1, factor);
     }
     if (gx) {
         gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);
@@ -4830,7 +5133,6 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_vec
 #    undef mmax_mask
 #    undef mmax_v_cmp
-#    undef mmax_v_opaque_bits
 #    undef mmax_v_set
 #    undef mmax_v_zero
 #    undef mmax_v_load
@@ -4843,6 +5145,8 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_sub
 #    undef mmax_v_mul
 #    undef mmax_v_fma
+#    undef mmax_v_div
+#    undef mmax_v_widen
 #    undef mmax_v_sqrt
 #    undef mmax_v_min
 #    undef mmax_v_max
@@ -4858,6 +5162,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_m_bits
 #    undef mmax_v_select
 #    undef mmax_v_keep
+#    undef mmax_v_add_where
 #    undef mmax_v_pow2
 #    undef mmax_v_pow2_rest
 #    undef mmax_v_hmax
@@ -4938,6 +5243,16 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_BLOCK
 #    undef MMAX_EACH_BLOCK
 #    undef MMAX_BUFFER
+#    undef MMAX_CANDIDATES
+#    undef MMAX_HALVES
+#    undef MMAX_GROUP
+#    undef MMAX_GROUP_COLS
+#    undef MMAX_DIRECT
+#    undef MMAX_GROUP_MOST
+#    undef MMAX_EACH_THRESHOLD
+#    undef MMAX_BEGIN_CANDIDATES
+#    undef MMAX_LANE_PASSES
+#    undef mmax_v_float
 #    undef MMAX_FEW
 #    undef MMAX_TAU_PASSES
 #    undef MMAX_BEGIN_THRESHOLD
@@ -5192,60 +5507,60 @@ MMAX_PUBLIC(evsoftmax_loss)
 #    define MMAX_PASS 1
 #    if MMAX_HAVE_SCALAR
 #        define MMAX_PASS_SCALAR 1
-#        define MMAX_PASS_DOUBLE 0
+#        define MMAX_PASS_DOUBLE 1
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
+#        define MMAX_PASS_DOUBLE 0
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
 #        undef MMAX_PASS_SCALAR
 #    endif
 #    if MMAX_HAVE_SSE2
 #        define MMAX_PASS_SSE2   1
-#        define MMAX_PASS_DOUBLE 0
+#        define MMAX_PASS_DOUBLE 1
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
+#        define MMAX_PASS_DOUBLE 0
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
 #        undef MMAX_PASS_SSE2
 #    endif
 #    if MMAX_HAVE_AVX2
 #        define MMAX_PASS_AVX2   1
-#        define MMAX_PASS_DOUBLE 0
+#        define MMAX_PASS_DOUBLE 1
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
+#        define MMAX_PASS_DOUBLE 0
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
 #        undef MMAX_PASS_AVX2
 #    endif
 #    if MMAX_HAVE_AVX512
 #        define MMAX_PASS_AVX512 1
-#        define MMAX_PASS_DOUBLE 0
+#        define MMAX_PASS_DOUBLE 1
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
+#        define MMAX_PASS_DOUBLE 0
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
 #        undef MMAX_PASS_AVX512
 #    endif
 #    if MMAX_HAVE_NEON
 #        define MMAX_PASS_NEON   1
-#        define MMAX_PASS_DOUBLE 0
+#        define MMAX_PASS_DOUBLE 1
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
+#        define MMAX_PASS_DOUBLE 0
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
 #        undef MMAX_PASS_NEON
 #    endif
 #    if MMAX_HAVE_WASM128
 #        define MMAX_PASS_WASM128 1
-#        define MMAX_PASS_DOUBLE  0
+#        define MMAX_PASS_DOUBLE  1
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
-#        define MMAX_PASS_DOUBLE 1
+#        define MMAX_PASS_DOUBLE 0
 #        include MULTIMAX_FILE
 #        undef MMAX_PASS_DOUBLE
 #        undef MMAX_PASS_WASM128
@@ -5522,6 +5837,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_PASTE_
 #    undef MMAX_PASTE
 #    undef MMAX_
+#    undef MMAX_F64_
 #    undef MMAX_TWO_TO_64
 #    undef MMAX_TWO_TO_MINUS_64
 #    undef MMAX_ABOVE_ONE

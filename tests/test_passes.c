@@ -11,6 +11,8 @@
 #define MOST 32000
 
 static double row[MOST], weights[MOST];
+static float columns[MOST];
+static double candidates[MOST];
 
 /* The steps for one row, and the most that a search takes: one that ends there has not found tau. */
 #define STEPS(T)                                                                     \
@@ -19,13 +21,38 @@ static double row[MOST], weights[MOST];
         static mmax_candidates_scalar_##T w;                                         \
         const mmax_call_scalar_##T c = mmax_call_of_scalar_##T(scale, NULL, 0);      \
         mmax_tau_scalar_##T tau = {0, 0, 0, 0};                                      \
-        int found = entmax ? mmax_begin_entmax15_scalar_##T(&w, &tau, x, n, &c)      \
-                           : mmax_begin_sparsemax_scalar_##T(&w, &tau, x, n, &c);    \
+        int found;                                                                   \
+        w.near_top = (void *)candidates;                                             \
+        w.room = 1024;                                                               \
+        found = entmax ? mmax_begin_entmax15_scalar_##T(&w, &tau, x, n, &c)          \
+                       : mmax_begin_sparsemax_scalar_##T(&w, &tau, x, n, &c);        \
         CHECK(found == MMAX_IS_NORMAL, "%u entries: not a normal row", (unsigned)n); \
         return tau.passes;                                                           \
     }
 STEPS(f32)
 STEPS(f64)
+
+/* The steps where rows go side by side. */
+static int steps_in_lane(const float *x, size_t n, double scale, int entmax)
+{
+    const int function = entmax ? MMAX_ENTMAX15 : MMAX_SPARSEMAX;
+    const mmax_call_scalar_f32 c = mmax_call_of_scalar_f32(scale, NULL, 0);
+    const mmax_units_scalar_f32 units = mmax_units_of_scalar_f32(&c, function);
+    float max = x[0], start = -1;
+    double tau;
+    int steps;
+    for (size_t i = 0; i < n; ++i) {
+        max = x[i] > max ? x[i] : max;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        columns[i] = mmax_in_units_scalar_f32(x[i] - max, &units);
+    }
+    steps = mmax_taus_scalar_f32(&start, &start, columns, n, function);
+    steps += entmax ? mmax_entmax15_taus_scalar_f64(&tau, &start, columns, n)
+                    : mmax_sparsemax_taus_scalar_f64(&tau, &start, columns, n);
+    CHECK(tau <= 0, "%u entries, scale %g: tau was not found", (unsigned)n, scale);
+    return steps;
+}
 
 /* ==== rows ==== */
 
@@ -81,7 +108,7 @@ static void normal(const function *f, size_t n, double offset)
 /* ==== counts ==== */
 
 typedef struct tally {
-    int most;
+    int most, most_in_lane;
     double sum, rows;
 } tally;
 
@@ -95,6 +122,7 @@ static void count(tally *t, const function *f, size_t n, double scale)
 {
     int is_f32 = f->size == 4, entmax = f->name[0] == 'e', most = is_f32 ? 34 : 74;
     int steps = (is_f32 ? steps_f32 : steps_f64)(row, n, scale, entmax);
+    int in_lane = is_f32 && n <= 256 ? steps_in_lane((const float *)(const void *)row, n, scale, entmax) : 0;
     double sum;
     call c;
     memset(&c, 0, sizeof c);
@@ -107,6 +135,7 @@ static void count(tally *t, const function *f, size_t n, double scale)
     CHECK(fabs(sum - 1) <= (is_f32 ? 1e-6 : 1e-14), AT ", scale %g: sum - 1 is %g", AT_ARGS(f, n), scale, sum - 1);
     CHECK(steps > 0 && steps < most, AT ", scale %g: %d steps, not fewer than %d", AT_ARGS(f, n), scale, steps, most);
     t->most = steps > t->most ? steps : t->most;
+    t->most_in_lane = in_lane > t->most_in_lane ? in_lane : t->most_in_lane;
     t->sum += steps;
     t->rows += 1;
 }
@@ -114,7 +143,9 @@ static void count(tally *t, const function *f, size_t n, double scale)
 static void report(const tally *t, const function *f, const char *rows, int allowed)
 {
     CHECK(t->most <= allowed, "%s, %s: %d steps, not %d", f->name, rows, t->most, allowed);
-    NOTE("%-14s %-34s %4.1f steps on average, at most %d", f->name, rows, t->sum / t->rows, t->most);
+    CHECK(t->most_in_lane <= 24, "%s, %s: %d steps side by side", f->name, rows, t->most_in_lane);
+    NOTE("%-14s %-34s %4.1f steps on average, at most %d; side by side at most %d", f->name, rows, t->sum / t->rows,
+         t->most, t->most_in_lane);
 }
 
 #define FOR_EACH_THRESHOLD(f) \
@@ -130,7 +161,7 @@ static void test_typical(void)
         FOR_EACH_THRESHOLD(f)
         {
             for (size_t k = 0; k < COUNT(scales); ++k) {
-                tally t = {0, 0, 0};
+                tally t = {0, 0, 0, 0};
                 char title[64];
                 random_state = 1;
                 for (int repeat = 0; repeat < 50; ++repeat) {
@@ -153,8 +184,8 @@ static void test_worst(void)
     TEST("rows made to be hard") {
         FOR_EACH_THRESHOLD(f)
         {
-            tally shrinking = {0, 0, 0}, sheds = {0, 0, 0}, tails = {0, 0, 0}, equal = {0, 0, 0}, clusters = {0, 0, 0},
-                  offset = {0, 0, 0};
+            tally shrinking = {0, 0, 0, 0}, sheds = {0, 0, 0, 0}, tails = {0, 0, 0, 0}, equal = {0, 0, 0, 0},
+                  clusters = {0, 0, 0, 0}, offset = {0, 0, 0, 0};
             for (size_t l = 0; l < COUNT(lengths); ++l) {
                 for (size_t k = 0; k < COUNT(scales); ++k) {
                     static const double ratios[] = {0.1, 0.5, 0.9, 0.99, 0.999}, gaps[] = {1e-3, 1e-6, 1e-12, 1e-15};
@@ -203,7 +234,7 @@ static void test_random(void)
     TEST("rows of random candidates at random distances") {
         FOR_EACH_THRESHOLD(f)
         {
-            tally t = {0, 0, 0};
+            tally t = {0, 0, 0, 0};
             random_state = 2;
             for (int repeat = 0; repeat < 3000; ++repeat) {
                 size_t n = 2 + random_below(repeat % 10 == 0 ? 3000 : 100);
