@@ -3472,21 +3472,18 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const M
                                        const mmax_real *x, size_t n, double sum, double q, int order, int params,
                                        int kind)
 {
-#    define MMAX_CASE(order_, params_, kind_, condition)                                    \
-        if (order == (order_) && params == (params_) && (condition)) {                      \
-            MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, order_, params_, kind_); \
-            return;                                                                         \
-        }
-#    define MMAX_CASES(order_, params_)                                                \
-        MMAX_CASE(order_, params_, MMAX_ROW_PLAIN, MMAX_FAST &&kind == MMAX_ROW_PLAIN) \
-        MMAX_CASE(order_, params_, MMAX_ROW_CLAMP, MMAX_FAST &&kind == MMAX_ROW_CLAMP) \
-        MMAX_CASE(order_, params_, MMAX_ROW_GENERAL, 1)
-    MMAX_CASES(1, 0)
-    MMAX_CASES(1, 1)
-    MMAX_CASES(2, 0)
-    MMAX_CASES(2, 1)
-#    undef MMAX_CASES
-#    undef MMAX_CASE
+    /* The rows that are rare share one text; the second term of order 1 is 0 there. */
+    if (!MMAX_FAST || kind == MMAX_ROW_GENERAL) {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, params, MMAX_ROW_GENERAL);
+    } else if (order == 1 && !params) {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 0, MMAX_ROW_CLAMP);
+    } else if (order == 1) {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 1, MMAX_ROW_CLAMP);
+    } else if (!params) {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 0, MMAX_ROW_CLAMP);
+    } else {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 1, MMAX_ROW_CLAMP);
+    }
 }
 
 /* (a - b) unit without overflow on the way, and at most the largest double */
@@ -3555,7 +3552,7 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
             const MMAX_(kinks) kinks = MMAX_(kinks_of)(p, c, gx_scale);
             const mmax_real s = x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
             MMAX_(sum) parameter_sums[8];
-            MMAX_(sums_clear)(parameter_sums, 4 * order);
+            MMAX_(sums_clear)(parameter_sums, 8);
             MMAX_EACH_BLOCK(n)
             {
                 if (!e && n > MMAX_BLOCK) {
@@ -4939,6 +4936,18 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
     return 1;
 }
 
+/* Any row of MultiMax or its logarithm, of either order: the second term of order 1 is 0. */
+MMAX_STATIC void MMAX_(sigma_backward_row)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy,
+                                           const mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
+                                           const mmax_multimax_params *p, int function)
+{
+    if (function == MMAX_BACK_LOG) {
+        (void)MMAX_(backward_row)(gx, gp, gy, y, x, n, c, p, MMAX_BACK_LOG, 2, gp != NULL, 1);
+    } else {
+        (void)MMAX_(backward_row)(gx, gp, gy, y, x, n, c, p, MMAX_BACK_SOFTMAX, 2, gp != NULL, 1);
+    }
+}
+
 MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
                                  const mmax_real *x, const mmax_multimax_params *p, int function, int order,
                                  const mmax_shape *s)
@@ -4958,8 +4967,10 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
                       : MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, 0, 0);
         }
 #    endif
-        if (!done) {
-            (void)MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, gp != NULL, 1);
+        if (!done && order) {
+            MMAX_(sigma_backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function);
+        } else if (!done) {
+            (void)MMAX_(backward_row)(gx_row, NULL, gy_row, y_row, NULL, n, &call, NULL, function, 0, 0, 1);
         }
         if (gx) {
             MMAX_(fill)(gx_row + n, s->cols - n, 0);
