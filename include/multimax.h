@@ -1262,14 +1262,22 @@ MMAX_INLINE double MMAX_(fold_one)(__m512 a)
 #        define mmax_v_select(m, a, b)         MMAX_I(blendv)(b, a, m)
 #        define mmax_v_keep(m, a)              MMAX_I (and)(m, a)
 #        if MMAX_PASS_DOUBLE
-#            define mmax_v_pow2(n)                                                               \
-                _mm256_castsi256_pd(_mm256_add_epi64(                                            \
-                    _mm256_slli_epi64(_mm256_castpd_si256(n), 49),                               \
-                    _mm256_i64gather_epi64((const long long *)(const void *)mmax_pow2_table_f64, \
-                                           _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)))
-#            define mmax_v_pow2_rest(n)                 \
-                _mm256_i64gather_pd(mmax_pow2_rest_f64, \
-                                    _mm256_and_si256(_mm256_castpd_si256(n), _mm256_set1_epi64x(7)), 8)
+/* The table entries that the low bits of n choose: as pairs of 32 bits from each half of the table, which is quicker
+ * than a gather. */
+MMAX_INLINE __m256d MMAX_(lookup)(const void *table, __m256d n)
+{
+    const __m256i bits = _mm256_castpd_si256(n), low = _mm256_shuffle_epi32(bits, 0xa0);
+    const __m256i pair = _mm256_add_epi32(_mm256_add_epi32(low, low), _mm256_set1_epi64x((long long)1 << 32));
+    const __m256i first = _mm256_loadu_si256((const __m256i *)table);
+    const __m256i last = _mm256_loadu_si256((const __m256i *)table + 1);
+    return _mm256_blendv_pd(_mm256_castsi256_pd(_mm256_permutevar8x32_epi32(first, pair)),
+                            _mm256_castsi256_pd(_mm256_permutevar8x32_epi32(last, pair)),
+                            _mm256_castsi256_pd(_mm256_slli_epi64(bits, 61)));
+}
+#            define mmax_v_pow2(n)                                                                  \
+                _mm256_castsi256_pd(_mm256_add_epi64(_mm256_slli_epi64(_mm256_castpd_si256(n), 49), \
+                                                     _mm256_castpd_si256(MMAX_(lookup)(mmax_pow2_table_f64, n))))
+#            define mmax_v_pow2_rest(n) MMAX_(lookup)(mmax_pow2_rest_f64, n)
 MMAX_INLINE double MMAX_(hmax)(__m256d a)
 {
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
