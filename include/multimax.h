@@ -406,7 +406,8 @@ MMAX_DECLARE mmax_status mmax_softmax_loss_f64(double *loss, double *gx, const d
  * loss = -sum q_i log y_i, y = softmax(sigma(s)); gp += grad_scale * sum (y_i - q_i) (d sigma(s_i) / d parameter)
  *
  *   error     loss at most 2 roundings of 1, of itself and of sigma's terms
- *   cost      3 passes as mmax_softmax_loss_f32, with the exponentials in the second and the third
+ *   cost      3 passes as mmax_softmax_loss_f32; sigma in the first, without gx in the second where it rises over the
+ *             row's range. In place, or without gx but with gp, exponentials are computed twice.
  */
 MMAX_DECLARE mmax_status mmax_multimax_loss_f32(double *loss, float *gx, mmax_multimax_grads *gp, const float *x,
                                                 const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
@@ -2104,6 +2105,7 @@ typedef struct MMAX_(call) {
     mmax_real b[2], d[2];         /* MultiMax: the kinks; where a term is absent, out of reach */
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
+    mmax_real rise_from, rise_to; /* MultiMax: scores between which sigma rises, nothing overflowing */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
 } MMAX_(call);
 
@@ -2155,6 +2157,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     c.log2e_inverse = 1 / c.log2e;
     c.epsilon = (mmax_real)epsilon;
     c.safe = MMAX_SAFE;
+    c.rise_from = 1; /* nowhere */
     for (int i = 0; p && i < p->order; ++i) {
         const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
         c.safe = largest < MMAX_SAFE ? c.safe : -1;
@@ -2299,6 +2302,59 @@ MMAX_INLINE mmax_real MMAX_(exp_of)(mmax_real score, const MMAX_(origin) * o, co
     return MMAX_(lane)(MMAX_(exp)(centred, mmax_v_set(o->rounder), c));
 }
 
+/* The slope of sigma beside s: above it, or below. */
+MMAX_STATIC double MMAX_(slope)(const mmax_multimax_params *p, double s, int above)
+{
+    double slope = 1;
+    for (int i = 0; i < p->order; ++i) {
+        const double u = p->b[i] - s, v = s - p->d[i];
+        slope = slope - (u > 0 || (u == 0 && !above) ? (1 - p->t_b[i]) * (i == 0 ? 1 : 2 * u) : 0);
+        slope = slope + (v > 0 || (v == 0 && above) ? (p->t_d[i] - 1) * (i == 0 ? 1 : 2 * v) : 0);
+    }
+    return slope;
+}
+
+/* How far from 0 upwards sigma does not fall: from kink to kink, between which its slope is linear. */
+MMAX_STATIC double MMAX_(rise)(const mmax_multimax_params *p, double end)
+{
+    double at = 0;
+    for (int piece = 0; piece < 5; ++piece) {
+        const double slope = MMAX_(slope)(p, at, 1);
+        double next = end, last;
+        if (!(slope >= 0)) {
+            return at;
+        }
+        for (int i = 0; i < p->order; ++i) {
+            next = p->b[i] > at && p->b[i] < next ? p->b[i] : next;
+            next = p->d[i] > at && p->d[i] < next ? p->d[i] : next;
+        }
+        last = MMAX_(slope)(p, next, 0);
+        if (!(last >= 0)) {
+            return at + (next - at) * (slope / (slope - last));
+        }
+        at = next;
+    }
+    return at;
+}
+
+/* What MultiMax prepares. Short rows do not ask where sigma rises. */
+MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(double scale, const mmax_multimax_params *p, size_t cols)
+{
+    MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
+    if (cols > MMAX_PAIR && c.safe > 0) {
+        mmax_multimax_params mirrored = *p; /* -sigma(-s) */
+        for (int i = 0; i < p->order; ++i) {
+            mirrored.t_b[i] = p->t_d[i];
+            mirrored.t_d[i] = p->t_b[i];
+            mirrored.b[i] = -p->d[i];
+            mirrored.d[i] = -p->b[i];
+        }
+        c.rise_from = (mmax_real)-MMAX_(rise)(&mirrored, (double)c.safe);
+        c.rise_to = (mmax_real)MMAX_(rise)(p, (double)c.safe);
+    }
+    return c;
+}
+
 /* ---- sigma, MultiMax eq. 6 ----
  * max(b - x, 0) = b - min(x, b). `careful` is for scores of any size: infinite ones stay what they are, masks among
  * them, and where first and second order overflow with opposite signs the second decides. Where |s| <= safe it changes
@@ -2387,6 +2443,20 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
     return e;
 }
 
+/* Where sigma rises from the lowest score to the highest, takes its extremes from there: what a row has without sigma of
+ * all entries. Not for short rows, whose bits must be those of group_begin. */
+MMAX_INLINE int MMAX_(sigma_rises)(MMAX_(extremes) * e, mmax_real s_min, mmax_real s_max, const MMAX_(call) * c,
+                                   int function)
+{
+    const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
+    if (!(s_min >= c->rise_from && s_max <= c->rise_to)) {
+        return 0;
+    }
+    e->min = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(s_min), c, order, 0));
+    e->max = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(s_max), c, order, 0));
+    return 1;
+}
+
 /* The extremes of sigma over a row, which goes to y where `store` says so. Returns whether the row may be taken as it
  * is: without `careful`, no |s| is above the safe bound; with it, no active sigma is NaN or +inf. */
 MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
@@ -2426,6 +2496,9 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
         return mmax_m_bits(beyond) == 0;
     }
     s_extremes = MMAX_(extremes_of)(s_min_block_, s_max_block_, s_min_rest_[0], s_max_rest_[0]);
+    if (n > MMAX_PAIR && MMAX_(sigma_rises)(e, s_extremes.min, s_extremes.max, c, function)) {
+        return 1;
+    }
     return s_extremes.max <= c->safe && s_extremes.min >= -c->safe;
 }
 
@@ -2702,6 +2775,13 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
     *careful = 0;
     if (n == 0) {
         return MMAX_IS_EMPTY;
+    }
+    if (!y && n > MMAX_PAIR) {
+        e = MMAX_(row_extremes)(x, n, 0);
+        if (MMAX_(sigma_rises)(&e, e.min * c->input_scale, e.max * c->input_scale, c, function)) {
+            *o = MMAX_(origin_of)(e.min, e.max, n, c);
+            return MMAX_IS_NORMAL;
+        }
     }
     if (!(store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1)
                 : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0))) {
@@ -3072,7 +3152,7 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols);
     if (p->order == 1) {
         MMAX_(normalise)(y, x, &c, MMAX_MULTIMAX1, s);
     } else {
@@ -3110,12 +3190,12 @@ MMAX_STATIC double MMAX_(log1p)(double v)
     return mmax_s_dfma(k, 0.69314718055989033, mmax_s_dfma(k, 5.4979230187083712e-14, series));
 }
 
+/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
 /* A row is worked on a block at a time where its exponentials come and go. */
 #    define MMAX_BLOCK (8 * MMAX_CHUNK)
 #    define MMAX_EACH_BLOCK(n) \
         for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
 
-/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                     const MMAX_(call) * c, int function, int careful, int sigma_there)
 {
@@ -3267,7 +3347,7 @@ MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MM
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols);
     if (p->order == 1) {
         MMAX_(log_normalise)(y, x, &c, MMAX_MULTIMAX1, s);
     } else {
@@ -3631,7 +3711,7 @@ MMAX_INLINE void MMAX_(cross_entropy)(double *loss, mmax_real *gx, mmax_multimax
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols);
     if (p->order == 1) {
         MMAX_(cross_entropy)(loss, gx, gp, x, p, &c, targets, MMAX_MULTIMAX1, s);
     } else {

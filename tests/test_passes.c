@@ -1,7 +1,8 @@
 /*
  * test_passes.c: how many steps sparsemax and entmax15 take to find tau, for rows that make it hard. Each step is a
  * pass over a row whose candidates are too many for the buffer; the extremes, the first collection and y are 3 more.
- * What happens inside is read from the plain C instance, whose steps are those of every instruction set.
+ * And where MultiMax takes the extremes of sigma from those of the row. What happens inside is read from the plain C
+ * instance, whose steps are those of every instruction set.
  */
 #if !defined(MULTIMAX_NO_SIMD)
 #    define MULTIMAX_NO_SIMD
@@ -250,8 +251,52 @@ static void test_random(void)
     }
 }
 
+/* ==== where sigma rises ==== */
+
+static double sigma_of(double s, const mmax_call_scalar_f64 *c) { return mmax_sigma_scalar_f64(s, c, 2, 0); }
+
+static void test_rise(void)
+{
+    TEST("between the bounds that MultiMax prepares, sigma does not fall; beyond them it does") {
+        int bounded = 0;
+        random_state = 3;
+        for (int repeat = 0; repeat < 2000; ++repeat) {
+            mmax_multimax_params p = mmax_multimax_identity(2);
+            mmax_call_scalar_f64 c;
+            double from, to, last;
+            for (int i = 0; i < 2; ++i) {
+                p.t_b[i] = 1 + (i ? 0.2 : 1.5) * random_normal();
+                p.t_d[i] = 1 + (i ? 0.2 : 1.5) * random_normal();
+                p.b[i] = random_below(4) ? random_normal() : 0;
+                p.d[i] = random_below(4) ? random_normal() : p.b[1 - i];
+            }
+            c = mmax_sigma_call_of_scalar_f64(1, &p, 1000);
+            CHECK(c.rise_from <= 0 && c.rise_to >= 0, "from %g to %g", c.rise_from, c.rise_to);
+            from = c.rise_from > -60 ? c.rise_from : -60;
+            to = c.rise_to < 60 ? c.rise_to : 60;
+            last = sigma_of(from, &c);
+            for (int i = 1; i <= 500; ++i) {
+                double next = sigma_of(from + (to - from) * i / 500, &c);
+                CHECK(next >= last - 1e-11, "sigma falls between %g and %g", from, to);
+                last = next;
+            }
+            if (to < 60 && c.rise_to > 0) {
+                ++bounded;
+                CHECK(sigma_of(to + 1e-6, &c) < sigma_of(to, &c) + 1e-11, "sigma still rises at %g", to);
+            }
+        }
+        CHECK(bounded > 100, "only %d bounds", bounded);
+    }
+    TEST("sigma of the identity rises as far as it may be taken") {
+        mmax_multimax_params p = mmax_multimax_identity(2);
+        mmax_call_scalar_f64 c = mmax_sigma_call_of_scalar_f64(1, &p, 1000);
+        CHECK(c.rise_to == c.safe && c.rise_from == -c.safe, "from %g to %g", c.rise_from, c.rise_to);
+    }
+}
+
 int main(void)
 {
+    test_rise();
     test_typical();
     test_worst();
     test_random();
