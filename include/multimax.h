@@ -713,6 +713,11 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #    endif
 
 /* To be asked before the pragmas below change it. */
+#    if defined(__clang__) && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#        define MMAX_CLANG_FAST 1
+#    else
+#        define MMAX_CLANG_FAST 0
+#    endif
 #    if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ && !defined(__clang__) && MMAX_GNUC && \
         (defined(__x86_64__) || defined(__SSE2_MATH__))
 #        define MMAX_X86_FINITE 1
@@ -786,7 +791,9 @@ static const int32_t mmax_lane_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0,
 #    define MMAX_TWO_TO_MINUS_64 5.421010862427522e-20
 #    define MMAX_ABOVE_ONE       1.0000002 /* a bound times this is not rounded below the bound */
 
-/* Special values are told by their bits, which no compiler flag can assume away. */
+/* Special values are told by their bits, which no compiler flag can assume away. Under -ffast-math clang takes for
+ * granted that what passes as an argument or a result is no special value: hence macros for the tests, and pointers
+ * where special values come and go. */
 MMAX_INLINE uint32_t mmax_f32_bits(float a)
 {
     uint32_t bits;
@@ -811,15 +818,43 @@ MMAX_INLINE double mmax_f64_from_bits(uint64_t bits)
     memcpy(&a, &bits, sizeof a);
     return a;
 }
-MMAX_INLINE int mmax_f32_is_nan(float a) { return (mmax_f32_bits(a) & 0x7fffffff) > 0x7f800000; }
-MMAX_INLINE int mmax_f64_is_nan(double a) { return (mmax_f64_bits(a) & 0x7fffffffffffffff) > 0x7ff0000000000000; }
-MMAX_INLINE int mmax_f32_is_finite(float a) { return (mmax_f32_bits(a) & 0x7fffffff) < 0x7f800000; }
-MMAX_INLINE int mmax_f64_is_finite(double a) { return (mmax_f64_bits(a) & 0x7fffffffffffffff) < 0x7ff0000000000000; }
-MMAX_INLINE int mmax_f32_is_masked(float a) { return mmax_f32_bits(a) == 0xff800000; }
-MMAX_INLINE int mmax_f64_is_masked(double a) { return mmax_f64_bits(a) == 0xfff0000000000000; }
+#    define mmax_f32_is_nan(a)    ((mmax_f32_bits(a) & 0x7fffffff) > 0x7f800000)
+#    define mmax_f64_is_nan(a)    ((mmax_f64_bits(a) & 0x7fffffffffffffff) > 0x7ff0000000000000)
+#    define mmax_f32_is_finite(a) ((mmax_f32_bits(a) & 0x7fffffff) < 0x7f800000)
+#    define mmax_f64_is_finite(a) ((mmax_f64_bits(a) & 0x7fffffffffffffff) < 0x7ff0000000000000)
+#    define mmax_f32_is_masked(a) (mmax_f32_bits(a) == 0xff800000)
+#    define mmax_f64_is_masked(a) (mmax_f64_bits(a) == 0xfff0000000000000)
+/* The largest double for +inf, else a */
+#    define mmax_limited(a) mmax_f64_from_bits(mmax_limited_bits(mmax_f64_bits(a)))
+MMAX_INLINE uint64_t mmax_limited_bits(uint64_t bits) { return bits == 0x7ff0000000000000 ? 0x7fefffffffffffff : bits; }
 /* The first 12 or 26 significant bits: products of two such numbers are exact. */
 MMAX_INLINE float mmax_f32_top(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) & 0xfffff000); }
 MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) & 0xfffffffff8000000); }
+
+#    if MMAX_CLANG_FAST
+/* a*b + c with one rounding: the built-in function would assume that none of them is special */
+MMAX_INLINE double mmax_fused(double a, double b, double c)
+{
+#        pragma clang fp contract(on)
+    return a * b + c;
+}
+/* With an addition that follows, a product that clang knows as one may become an fma in some places but not others. */
+#        if defined(__SSE2__)
+#            define MMAX_KEEP(product) __asm__("" : "+v"(product))
+#        elif defined(__aarch64__)
+#            define MMAX_KEEP(product) __asm__("" : "+w"(product))
+#        else
+#            define MMAX_KEEP(product) ((void)0)
+#        endif
+/* An argument of the user's may be special. */
+#        define MMAX_ANY_VALUE(argument)             \
+            do {                                     \
+                volatile double value_ = (argument); \
+                (argument) = value_;                 \
+            } while (0)
+#    else
+#        define MMAX_ANY_VALUE(argument) ((void)0)
+#    endif
 
 MMAX_INLINE double mmax_largest(double a, double b)
 {
@@ -848,26 +883,25 @@ MMAX_INLINE double mmax_f64_toward_minus_one(double a) { return mmax_f64_from_bi
 MMAX_INLINE float mmax_f32_toward_zero(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) - 1); }
 MMAX_INLINE double mmax_f64_toward_zero(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) - 1); }
 
-/* The largest float that is at most a, for comparisons with a double that must be exact. */
-MMAX_INLINE float mmax_f32_floor(double a)
+/* The bits of the largest float that is at most a, for comparisons with a double that must be exact. */
+MMAX_INLINE uint32_t mmax_f32_floor(double a)
 {
     float f;
     uint32_t bits;
     if (a >= FLT_MAX) {
-        return FLT_MAX;
+        return 0x7f7fffff;
     }
     if (a < -FLT_MAX) {
-        return mmax_f32_from_bits(0xff800000);
+        return 0xff800000;
     }
     f = (float)a;
+    bits = mmax_f32_bits(f);
     if ((double)f > a) {
-        bits = mmax_f32_bits(f);
         bits = f > 0 ? bits - 1 : bits + 1;
-        f = mmax_f32_from_bits(bits == 1 ? 0x80000001 : bits);
+        bits = bits == 1 ? 0x80000001 : bits;
     }
-    return f;
+    return bits;
 }
-MMAX_INLINE float mmax_f32_ceil(double a) { return -mmax_f32_floor(-a); }
 
 /* ==== checks ==== */
 
@@ -926,9 +960,9 @@ MMAX_STATIC int mmax_collide(const mmax_array *a, const mmax_array *b, const mma
     return 1;
 }
 
-MMAX_INLINE int mmax_fits(double value, size_t size)
+MMAX_INLINE int mmax_fits(const double *value, size_t size)
 {
-    return mmax_f64_is_finite(value) && (size == sizeof(double) || (value <= FLT_MAX && value >= -FLT_MAX));
+    return mmax_f64_is_finite(*value) && (size == sizeof(double) || (*value <= FLT_MAX && *value >= -FLT_MAX));
 }
 
 MMAX_STATIC mmax_status mmax_check_params(const mmax_multimax_params *p, size_t size)
@@ -940,8 +974,8 @@ MMAX_STATIC mmax_status mmax_check_params(const mmax_multimax_params *p, size_t 
         return MMAX_ERR_PARAM;
     }
     for (int i = 0; i < p->order; ++i) {
-        if (!mmax_fits(p->t_b[i], size) || !mmax_fits(p->t_d[i], size) || !mmax_fits(p->b[i], size) ||
-            !mmax_fits(p->d[i], size)) {
+        if (!mmax_fits(&p->t_b[i], size) || !mmax_fits(&p->t_d[i], size) || !mmax_fits(&p->b[i], size) ||
+            !mmax_fits(&p->d[i], size)) {
             return MMAX_ERR_PARAM;
         }
     }
@@ -1002,8 +1036,10 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
             return MMAX_ERR_SHAPE;
         }
     }
-    s->scale = s->scale == 0 ? 1 : s->scale;
-    if (mmax_f64_is_nan(s->scale) || !(s->scale > 0) || !mmax_fits(s->scale, size) ||
+    if (s->scale == 0) {
+        s->scale = 1;
+    }
+    if (mmax_f64_is_nan(s->scale) || !(s->scale > 0) || !mmax_fits(&s->scale, size) ||
         (size == sizeof(float) && s->scale <= 7.006492321624085e-46 /* 2^-150, which rounds to 0 */)) {
         return MMAX_ERR_PARAM;
     }
@@ -1029,7 +1065,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 /* ==== vector layer ================================================================================================
  * One block per instruction set, the same names in the same order. Nothing else in the file names an intrinsic.
  *
- *   mmax_real            float or double, in C's terms
+ *   mmax_real            float or double, in C's terms; MMAX_BITS, the integer of its size
  *   mmax_vec, mmax_mask  a register of MMAX_WIDTH reals, and one truth value for each
  *   mmax_dvec            a register of doubles; 8 doubles take MMAX_DREGS of them
  *   min, max(a, b)       b where either is NaN (NEON: NaN)
@@ -1047,16 +1083,317 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  */
 #    if MMAX_PASS_DOUBLE
 #        define mmax_real  double
+#        define MMAX_BITS  uint64_t
 #        define MMAX_TYPE  f64
 #        define MMAX_LANES 16
 #    else
 #        define mmax_real  float
+#        define MMAX_BITS  uint32_t
 #        define MMAX_TYPE  f32
 #        define MMAX_LANES 32
 #    endif
 
+/* ---- clang under -ffast-math, all instruction sets ----
+ * There clang takes for granted that no argument, result or choice of a floating-point type is NaN or infinite, in the
+ * intrinsics' header as here, and no pragma takes that back. Operators alone obey the pragma: so registers are
+ * integers, and floating-point only for as long as an operator takes.
+ */
+#    if MMAX_CLANG_FAST
+#        if defined(MMAX_PASS_AVX512)
+#            pragma clang attribute push( \
+                __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), apply_to = function)
+#            pragma clang attribute(__attribute__((min_vector_width(512))), apply_to = function)
+#            define MMAX_TIER  avx512
+#            define MMAX_FMA   1
+#            define MMAX_BYTES 64
+#        elif defined(MMAX_PASS_AVX2)
+#            pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
+#            pragma clang attribute(__attribute__((min_vector_width(256))), apply_to = function)
+#            define MMAX_TIER  avx2
+#            define MMAX_FMA   1
+#            define MMAX_BYTES 32
+#        elif defined(MMAX_PASS_SSE2)
+#            pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
+#            define MMAX_TIER  sse2
+#            define MMAX_FMA   0
+#            define MMAX_BYTES 16
+#        elif defined(MMAX_PASS_NEON)
+#            define MMAX_TIER  neon
+#            define MMAX_FMA   1
+#            define MMAX_BYTES 16
+#        elif defined(MMAX_PASS_WASM128)
+#            define MMAX_TIER  wasm128
+#            define MMAX_FMA   0
+#            define MMAX_BYTES 16
+#        else
+#            define MMAX_TIER  scalar
+#            define MMAX_FMA   MMAX_SCALAR_FMA
+#            define MMAX_BYTES (MMAX_PASS_DOUBLE ? 8 : 4)
+#        endif
+#        if MMAX_PASS_DOUBLE
+#            define MMAX_WIDTH          (MMAX_BYTES / 8)
+#            define MMAX_LOW_BITS       ((uint64_t)0x7ffffff)
+#            define MMAX_LANE_MASK      __mmask8
+#            define MMAX_SQRT           "sqrtpd"
+#            define MMAX_I(op)          op##_epi64
+#            define mmax_v_pow2(n)      (((n) << 49) + MMAX_(look_up)(mmax_pow2_table_f64, n))
+#            define mmax_v_pow2_rest(n) MMAX_(look_up)(mmax_pow2_rest_f64, n)
+#        else
+#            define MMAX_WIDTH     (MMAX_BYTES / 4)
+#            define MMAX_LOW_BITS  ((uint32_t)0xfff)
+#            define MMAX_LANE_MASK __mmask16
+#            define MMAX_SQRT      "sqrtps"
+#            define MMAX_I(op)     op##_epi32
+#            define mmax_v_pow2(n) (((n) << 20) + MMAX_(look_up)(mmax_pow2_table_f32, n))
+#        endif
+#        define MMAX_SIGN  ((MMAX_BITS)1 << (8 * sizeof(mmax_real) - 1))
+#        define MMAX_DREGS (MMAX_WIDTH == 1 ? 8 : 64 / MMAX_BYTES)
+typedef MMAX_BITS MMAX_(register) __attribute__((vector_size(MMAX_BYTES)));
+typedef mmax_real MMAX_(reals) __attribute__((vector_size(MMAX_BYTES)));
+typedef int32_t MMAX_(wholes) __attribute__((vector_size(4 * MMAX_WIDTH)));
+typedef uint64_t MMAX_(d_register) __attribute__((vector_size(64 / MMAX_DREGS)));
+typedef double MMAX_(doubles) __attribute__((vector_size(64 / MMAX_DREGS)));
+typedef float MMAX_(halves) __attribute__((vector_size(32 / MMAX_DREGS)));
+#        define mmax_vec               MMAX_(register)
+#        define mmax_mask              MMAX_(register)
+#        define mmax_dvec              MMAX_(d_register)
+#        define MMAX_OP(a, op, b)      ((mmax_vec)((MMAX_(reals))(a)op(MMAX_(reals))(b)))
+#        define MMAX_D_OP(a, op, b)    ((mmax_dvec)((MMAX_(doubles))(a)op(MMAX_(doubles))(b)))
+#        define mmax_d_zero()          MMAX_(d_zero)()
+#        define mmax_d_add(a, b)       MMAX_D_OP(a, +, b)
+#        define mmax_d_sub(a, b)       MMAX_D_OP(a, -, b)
+#        define mmax_d_store(p, a)     ((void)memcpy(p, a, 8 * sizeof(double)))
+#        define mmax_v_set(r)          ((mmax_vec)((mmax_real)(r) - (MMAX_(reals))mmax_v_zero()))
+#        define mmax_v_zero()          MMAX_(zero)()
+#        define mmax_v_load(p)         MMAX_(load)(p)
+#        define mmax_v_store(p, a)     MMAX_(store)(p, a)
+#        define mmax_v_add(a, b)       MMAX_OP(a, +, b)
+#        define mmax_v_sub(a, b)       MMAX_OP(a, -, b)
+#        define mmax_v_mul(a, b)       MMAX_(product)(MMAX_OP(a, *, b))
+#        define mmax_v_fma(a, b, c)    MMAX_(fma)(a, b, c)
+#        define mmax_v_sqrt(a)         MMAX_(sqrt)(a)
+#        define mmax_v_min(a, b)       MMAX_(min)(a, b)
+#        define mmax_v_max(a, b)       MMAX_(max)(a, b)
+#        define mmax_v_abs(a)          ((a) & ~MMAX_SIGN)
+#        define mmax_v_copysign(a, b)  ((a) | ((b)&MMAX_SIGN))
+#        define mmax_v_high(a)         ((a) & ~MMAX_LOW_BITS)
+#        define mmax_v_lt(a, b)        MMAX_OP(a, <, b)
+#        define mmax_v_le(a, b)        MMAX_OP(a, <=, b)
+#        define mmax_v_ne(a, b)        MMAX_OP(a, !=, b)
+#        define mmax_v_nle(a, b)       (~mmax_v_le(a, b))
+#        define mmax_m_none()          mmax_v_zero()
+#        define mmax_m_or(a, b)        ((a) | (b))
+#        define mmax_m_and(a, b)       ((a) & (b))
+#        define mmax_m_bits(m)         MMAX_(bits)(m)
+#        define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
+#        define mmax_v_keep(m, a)      ((m) & (a))
+#        define mmax_v_hmax(a)         MMAX_(hmax)(a)
+#        define mmax_v_hmin(a)         MMAX_(hmin)(a)
+#        define mmax_v_whole(a)        MMAX_(whole)(a)
+#        define mmax_v_zip_low(a, b)   MMAX_(zip)(a, b, 0)
+#        define mmax_v_zip_high(a, b)  MMAX_(zip)(a, b, MMAX_WIDTH / 2)
+MMAX_INLINE mmax_vec MMAX_(zero)(void)
+{
+    const mmax_vec zero = {0};
+    return zero;
+}
+MMAX_INLINE mmax_dvec MMAX_(d_zero)(void)
+{
+    const mmax_dvec zero = {0};
+    return zero;
+}
+MMAX_INLINE mmax_vec MMAX_(load)(const mmax_real *p)
+{
+    mmax_vec a;
+    memcpy(&a, p, sizeof a);
+    return a;
+}
+MMAX_INLINE void MMAX_(store)(mmax_real *p, mmax_vec a) { memcpy(p, &a, sizeof a); }
+MMAX_INLINE mmax_vec MMAX_(product)(mmax_vec a)
+{
+#        if MMAX_WIDTH == 1
+    mmax_real product;
+    memcpy(&product, &a, sizeof product);
+    MMAX_KEEP(product);
+    memcpy(&a, &product, sizeof product);
+#        else
+    MMAX_KEEP(a);
+#        endif
+    return a;
+}
+MMAX_INLINE mmax_vec MMAX_(fma)(mmax_vec a, mmax_vec b, mmax_vec c)
+{
+#        if MMAX_FMA
+#            pragma clang fp contract(on)
+    return (mmax_vec)((MMAX_(reals))a * (MMAX_(reals))b + (MMAX_(reals))c);
+#        else
+    return mmax_v_add(mmax_v_mul(a, b), c);
+#        endif
+}
+MMAX_INLINE mmax_vec MMAX_(select)(mmax_mask m, mmax_vec a, mmax_vec b) { return (m & a) | (~m & b); }
+MMAX_INLINE mmax_vec MMAX_(min)(mmax_vec a, mmax_vec b) { return MMAX_(select)(mmax_v_lt(a, b), a, b); }
+MMAX_INLINE mmax_vec MMAX_(max)(mmax_vec a, mmax_vec b) { return MMAX_(select)(mmax_v_lt(b, a), a, b); }
+MMAX_INLINE mmax_vec MMAX_(sqrt)(mmax_vec a)
+{
+    /* The function would become an estimate. */
+#        if MMAX_X86 && MMAX_WIDTH > 1
+    mmax_vec root;
+#            if MMAX_FMA
+    __asm__("v" MMAX_SQRT " {%1, %0|%0, %1}" : "=v"(root) : "v"(a));
+#            else
+    __asm__(MMAX_SQRT " {%1, %0|%0, %1}" : "=x"(root) : "x"(a));
+#            endif
+    return root;
+#        else
+    MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH; ++k)
+    {
+        mmax_real lane;
+        double root;
+        memcpy(&lane, (const char *)&a + sizeof lane * (size_t)k, sizeof lane);
+        root = sqrt((double)lane);
+        lane = (mmax_real)root;
+        memcpy((char *)&a + sizeof lane * (size_t)k, &lane, sizeof lane);
+    }
+    return a;
+#        endif
+}
+MMAX_INLINE mmax_real MMAX_(hmax)(mmax_vec a)
+{
+    mmax_real lane;
+    for (int half = MMAX_WIDTH / 2; half > 0; half /= 2) {
+        mmax_vec b = a;
+        MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH / 2; ++k) { b[k] = a[k + (k < half ? half : 0)]; }
+        a = mmax_v_max(a, b);
+    }
+    memcpy(&lane, &a, sizeof lane);
+    return lane;
+}
+MMAX_INLINE mmax_real MMAX_(hmin)(mmax_vec a)
+{
+    mmax_real lane;
+    for (int half = MMAX_WIDTH / 2; half > 0; half /= 2) {
+        mmax_vec b = a;
+        MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH / 2; ++k) { b[k] = a[k + (k < half ? half : 0)]; }
+        a = mmax_v_min(a, b);
+    }
+    memcpy(&lane, &a, sizeof lane);
+    return lane;
+}
+MMAX_INLINE mmax_vec MMAX_(whole)(mmax_vec a)
+{
+    const MMAX_(wholes) whole = __builtin_convertvector((MMAX_(reals))a, MMAX_(wholes));
+    return (mmax_vec) __builtin_convertvector(whole, MMAX_(reals));
+}
+MMAX_INLINE mmax_vec MMAX_(zip)(mmax_vec a, mmax_vec b, int from)
+{
+    mmax_vec zipped = a;
+    MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH; ++k) { zipped[k] = k % 2 ? b[from + k / 2] : a[from + k / 2]; }
+    return zipped;
+}
+MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
+{
+    double part[8];
+    memcpy(part, sum, sizeof part);
+    for (int half = 4; half > 0; half /= 2) {
+        MMAX_UNROLL for (int k = 0; k < half; ++k) { part[k] += part[k + half]; }
+    }
+    return part[0];
+}
+#        if !MMAX_PASS_DOUBLE
+MMAX_INLINE MMAX_(doubles) MMAX_(widened)(const mmax_vec *acc, int from)
+{
+    MMAX_(halves) part;
+    memcpy(&part, (const char *)acc + sizeof(float) * (size_t)from, sizeof part);
+    return __builtin_convertvector(part, MMAX_(doubles));
+}
+MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
+{
+    MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
+    {
+        const int at = j * (8 / MMAX_DREGS);
+        out[j] = (mmax_dvec)((MMAX_(widened)(acc, at) + MMAX_(widened)(acc, at + 16)) +
+                             (MMAX_(widened)(acc, at + 8) + MMAX_(widened)(acc, at + 24)));
+    }
+}
+MMAX_INLINE double MMAX_(fold_one)(mmax_vec a)
+{
+    mmax_vec acc[MMAX_LANES / MMAX_WIDTH];
+    mmax_dvec out[MMAX_DREGS];
+    memset(acc, 0, sizeof acc);
+    acc[0] = a;
+    MMAX_(fold)(acc, out);
+    return MMAX_(d_total)(out);
+}
+#        endif
+#        if defined(MMAX_PASS_AVX512)
+#            define mmax_v_lanes(count) ((MMAX_LANE_MASK)((1u << (count)) - 1u))
+#            define mmax_v_load_part(p, count, fill) \
+                ((mmax_vec)MMAX_I(_mm512_mask_loadu)((__m512i)(fill), mmax_v_lanes(count), p))
+#            define mmax_v_store_part(p, count, a) MMAX_I(_mm512_mask_storeu)(p, mmax_v_lanes(count), (__m512i)(a))
+#            define mmax_v_first(a, count)         ((mmax_vec)MMAX_I(_mm512_maskz_mov)(mmax_v_lanes(count), (__m512i)(a)))
+#            define mmax_v_collect(to, a, m) \
+                _mm512_storeu_si512(to, MMAX_I(_mm512_maskz_compress)((MMAX_LANE_MASK)mmax_m_bits(m), (__m512i)(a)))
+#            define mmax_m_count(m) ((size_t)_mm_popcnt_u32(mmax_m_bits(m)))
+MMAX_INLINE unsigned MMAX_(bits)(mmax_mask m)
+{
+#            if MMAX_PASS_DOUBLE
+    return _mm512_movepi64_mask((__m512i)m);
+#            else
+    return _mm512_movepi32_mask((__m512i)m);
+#            endif
+}
+MMAX_INLINE mmax_vec MMAX_(look_up)(const void *table, mmax_vec n)
+{
+    return (mmax_vec)MMAX_I(_mm512_permutexvar)((__m512i)n, _mm512_loadu_si512(table));
+}
+#        elif defined(MMAX_PASS_AVX2)
+#            if MMAX_PASS_DOUBLE
+#                define MMAX_INT         long long
+#                define MMAX_MOVEMASK(m) __builtin_ia32_movmskpd256((__v4df)(m))
+#            else
+#                define MMAX_INT         int
+#                define MMAX_MOVEMASK(m) __builtin_ia32_movmskps256((__v8sf)(m))
+#            endif
+#            define mmax_v_lanes(count) \
+                _mm256_loadu_si256(     \
+                    (const __m256i *)(const void *)(mmax_lane_mask + 8 - (int)(sizeof(mmax_real) / 4) * (count)))
+#            define mmax_v_load_part(p, count, fill) \
+                mmax_v_select(                       \
+                    (mmax_vec)mmax_v_lanes(count),   \
+                    (mmax_vec)MMAX_I(_mm256_maskload)((const MMAX_INT *)(const void *)(p), mmax_v_lanes(count)), fill)
+#            define mmax_v_store_part(p, count, a) \
+                MMAX_I(_mm256_maskstore)((MMAX_INT *)(void *)(p), mmax_v_lanes(count), (__m256i)(a))
+#            define mmax_v_first(a, count) ((mmax_vec)mmax_v_lanes(count) & (a))
+MMAX_INLINE unsigned MMAX_(bits)(mmax_mask m) { return (unsigned)MMAX_MOVEMASK(m); }
+MMAX_INLINE mmax_vec MMAX_(look_up)(const void *table, mmax_vec n)
+{
+#            if MMAX_PASS_DOUBLE
+    return (mmax_vec)_mm256_i64gather_epi64((const long long *)table, (__m256i)(n & 7), 8);
+#            else
+    return (mmax_vec)_mm256_permutevar8x32_epi32(_mm256_loadu_si256((const __m256i *)table), (__m256i)n);
+#            endif
+}
+#        else
+MMAX_INLINE unsigned MMAX_(bits)(mmax_mask m)
+{
+    unsigned bits = 0;
+    MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH; ++k) { bits |= (unsigned)(m[k] & 1) << k; }
+    return bits;
+}
+MMAX_INLINE mmax_vec MMAX_(look_up)(const void *table, mmax_vec n)
+{
+    MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH; ++k)
+    {
+        MMAX_BITS entry;
+        memcpy(&entry, (const char *)table + sizeof entry * (size_t)(n[k] & 7), sizeof entry);
+        n[k] = entry;
+    }
+    return n;
+}
+#        endif
+
 /* ---- AVX-512 ---- */
-#    if defined(MMAX_PASS_AVX512)
+#    elif defined(MMAX_PASS_AVX512)
 #        define MMAX_TIER avx512
 #        if defined(__clang__)
 #            pragma clang attribute push( \
@@ -1163,8 +1500,8 @@ MMAX_INLINE float MMAX_(hmin)(__m512 a)
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 #        endif
-#        define mmax_v_hmax(a) MMAX_(hmax)(a)
-#        define mmax_v_hmin(a) MMAX_(hmin)(a)
+#        define mmax_v_hmax(a)           MMAX_(hmax)(a)
+#        define mmax_v_hmin(a)           MMAX_(hmin)(a)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(sum[0]), _mm512_extractf64x4_pd(sum[0], 1));
@@ -1753,11 +2090,9 @@ MMAX_COMPARE(nle, int, !(a <= b))
 #        define mmax_v_min(a, b) MMAX_(min)(a, b)
 #        define mmax_v_max(a, b) MMAX_(max)(a, b)
 #        if MMAX_PASS_DOUBLE
-#            define MMAX_BITS     uint64_t
 #            define MMAX_SIGN     ((uint64_t)1 << 63)
 #            define MMAX_LOW_BITS ((uint64_t)0x7ffffff)
 #        else
-#            define MMAX_BITS     uint32_t
 #            define MMAX_SIGN     ((uint32_t)1 << 31)
 #            define MMAX_LOW_BITS ((uint32_t)0xfff)
 #        endif
@@ -1894,7 +2229,9 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 /* ==== kernels ==== */
 
 /* ---- numbers ---- */
-#    if MMAX_FMA && MMAX_GNUC
+#    if MMAX_FMA && MMAX_CLANG_FAST
+#        define mmax_s_dfma(a, b, c) mmax_fused(a, b, c)
+#    elif MMAX_FMA && MMAX_GNUC
 #        define mmax_s_dfma(a, b, c) __builtin_fma(a, b, c)
 #    elif MMAX_FMA
 #        define mmax_s_dfma(a, b, c) fma(a, b, c)
@@ -1907,8 +2244,9 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #        define MMAX_REAL_MAX            DBL_MAX
 #        define MMAX_SAFE                1e60 /* its cube is far from MMAX_REAL_MAX */
 #        define MMAX_REAL_MIN            DBL_MIN
-#        define MMAX_QUIET_NAN           mmax_f64_from_bits(0x7ff8000000000000)
-#        define MMAX_INFINITY            mmax_f64_from_bits(0x7ff0000000000000)
+#        define mmax_from_bits(bits)     mmax_f64_from_bits(bits)
+#        define MMAX_NAN_BITS            0x7ff8000000000000
+#        define MMAX_MASK_BITS           0xfff0000000000000
 #        define MMAX_REAL_MIN_ROOT       1.4916681462400413e-154 /* 2^-511 */
 #        define MMAX_TINY                MMAX_TWO_TO_MINUS_64
 #        define mmax_is_masked(a)        mmax_f64_is_masked(a)
@@ -1930,18 +2268,21 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #        define MMAX_REAL_MAX            FLT_MAX
 #        define MMAX_SAFE                1e9f
 #        define MMAX_REAL_MIN            FLT_MIN
-#        define MMAX_QUIET_NAN           mmax_f32_from_bits(0x7fc00000)
-#        define MMAX_INFINITY            mmax_f32_from_bits(0x7f800000)
+#        define mmax_from_bits(bits)     mmax_f32_from_bits(bits)
+#        define MMAX_NAN_BITS            0x7fc00000
+#        define MMAX_MASK_BITS           0xff800000
 #        define MMAX_REAL_MIN_ROOT       1.0842021724855044e-19f /* 2^-63 */
 #        define MMAX_TINY                MMAX_TWO_TO_MINUS_64
 #        define mmax_is_masked(a)        mmax_f32_is_masked(a)
 #        define mmax_toward_minus_one(a) mmax_f32_toward_minus_one(a)
 #        define mmax_toward_zero(a)      mmax_f32_toward_zero(a)
-#        define mmax_real_floor(a)       mmax_f32_floor(a)
-#        define mmax_real_ceil(a)        mmax_f32_ceil(a)
+#        define mmax_real_floor(a)       mmax_f32_from_bits(mmax_f32_floor(a))
+#        define mmax_real_ceil(a)        mmax_f32_from_bits(mmax_f32_floor(-(a)) ^ 0x80000000)
 #        define mmax_is_nan(a)           mmax_f32_is_nan(a)
 #        define mmax_is_finite(a)        mmax_f32_is_finite(a)
 #    endif
+#    define MMAX_QUIET_NAN mmax_from_bits(MMAX_NAN_BITS)
+#    define MMAX_MASK      mmax_from_bits(MMAX_MASK_BITS)
 
 /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
 #    define MMAX_PAIR      (2 * MMAX_LANES)
@@ -2259,8 +2600,15 @@ typedef struct MMAX_(origin) {
     int kind;          /* MMAX_ROW_PLAIN, .. */
 } MMAX_(origin);
 
-MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(mmax_real min, mmax_real max, size_t n, const MMAX_(call) * c)
+/* The extremes of the scores of a row. */
+typedef struct MMAX_(extremes) {
+    mmax_real min, max;
+    double sum; /* of x, EvSoftMax only */
+} MMAX_(extremes);
+
+MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, const MMAX_(call) * c)
 {
+    const mmax_real min = e->min, max = e->max;
     MMAX_(origin) o;
     mmax_real exponent = max * c->log2e;
     o.shift = 0;
@@ -2271,7 +2619,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(mmax_real min, mmax_real max, size_t 
         o.shift = max;
         exponent = 0;
         o.kind = MMAX_ROW_GENERAL;
-    } else if (min == -MMAX_INFINITY) {
+    } else if (min == MMAX_MASK) {
         o.kind = MMAX_ROW_GENERAL;
     } else {
         o.kind = (max - min) * c->log2e < MMAX_PLAIN_RANGE && n <= ((size_t)1 << 30) ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
@@ -2392,10 +2740,6 @@ MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int functio
 }
 
 /* ---- first pass: the extremes of the scores ---- */
-typedef struct MMAX_(extremes) {
-    mmax_real min, max;
-    double sum; /* of x, EvSoftMax only */
-} MMAX_(extremes);
 
 /* The registers' results in one number each. */
 MMAX_INLINE MMAX_(extremes)
@@ -2439,7 +2783,9 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
 #    undef MMAX_STEP
 #    undef MMAX_STEP_SUM
     e = MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
-    e.sum = with_sum ? MMAX_(sum_total)(sum) : 0;
+    if (with_sum) {
+        e.sum = MMAX_(sum_total)(sum);
+    }
     return e;
 }
 
@@ -2513,26 +2859,25 @@ MMAX_STATIC int MMAX_(has_nan)(const mmax_real *x, size_t n)
     }
     return found;
 }
-MMAX_STATIC void MMAX_(fill)(mmax_real *y, size_t n, mmax_real value)
+MMAX_STATIC void MMAX_(fill)(mmax_real *y, size_t n, MMAX_BITS value)
 {
     for (size_t i = 0; i < n; ++i) {
-        y[i] = value;
+        y[i] = mmax_from_bits(value);
     }
 }
 /* Active entries of x: NaN or, where `nan` is 0, `masked` like the others. y may be x. */
-MMAX_STATIC void MMAX_(fill_special)(mmax_real *y, const mmax_real *x, size_t n, int nan, mmax_real masked)
+MMAX_STATIC void MMAX_(fill_special)(mmax_real *y, const mmax_real *x, size_t n, int nan, MMAX_BITS masked)
 {
-    const mmax_real active = nan ? MMAX_QUIET_NAN : masked;
+    const MMAX_BITS active = nan ? MMAX_NAN_BITS : masked;
     for (size_t i = 0; i < n; ++i) {
-        y[i] = mmax_is_masked(x[i]) ? masked : active;
+        y[i] = mmax_from_bits(mmax_is_masked(x[i]) ? masked : active);
     }
 }
 /* NaN, but 0 where `zeros_stay` and y is 0. gx may be y. */
 MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, int zeros_stay)
 {
-    const mmax_real nan = MMAX_QUIET_NAN;
     for (size_t i = 0; i < n; ++i) {
-        gx[i] = zeros_stay && y[i] == 0 && !mmax_is_nan(y[i]) ? 0 : nan;
+        gx[i] = mmax_from_bits(zeros_stay && y[i] == 0 && !mmax_is_nan(y[i]) ? 0 : MMAX_NAN_BITS);
     }
 }
 
@@ -2543,7 +2888,7 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
 {
     mmax_vec e = MMAX_(exp)(MMAX_(centre)(x, o, c, kind), mmax_v_set(o->rounder), c);
     if (kind == MMAX_ROW_GENERAL) {
-        e = mmax_v_keep(mmax_v_nle(x, mmax_v_set(-MMAX_INFINITY)), e);
+        e = mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), e);
     }
     if (function == MMAX_EVSOFTMAX) {
         e = mmax_v_select(mmax_v_lt(x, mmax_v_set(o->mean)), mmax_v_mul(e, mmax_v_set(c->epsilon)), e);
@@ -2700,7 +3045,7 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
-MMAX_STATIC double MMAX_(careful_mean)(const mmax_real *x, size_t n)
+MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
     double sum = 0, count = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -2709,7 +3054,7 @@ MMAX_STATIC double MMAX_(careful_mean)(const mmax_real *x, size_t n)
             count += 1;
         }
     }
-    return sum / count * (1 / MMAX_TINY);
+    *mean = sum / count * (1 / MMAX_TINY);
 }
 
 /* The rounded mean of equal entries may lie above them all. */
@@ -2729,11 +3074,11 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n
         /* A score beyond the range of the type counts as infinite. */
         return e.max < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
     }
-    *o = MMAX_(origin_of)(e.min, e.max, n, c);
+    *o = MMAX_(origin_of)(&e, n, c);
     if (function == MMAX_EVSOFTMAX) {
         double mean = e.sum / (double)n;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(e.sum))) {
-            mean = MMAX_(careful_mean)(x, n);
+            MMAX_(careful_mean)(&mean, x, n);
         }
         if (mmax_f64_is_nan(mean)) {
             return MMAX_IS_NAN;
@@ -2789,14 +3134,14 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         if (!MMAX_(sigma_row)(&e, y, x, n, c, function, 1, 0)) {
             return MMAX_IS_NAN;
         }
-        if (e.max == -MMAX_INFINITY) {
+        if (e.max == MMAX_MASK) {
             return MMAX_IS_EMPTY;
         }
     }
     if (y && (*careful || !store)) {
         MMAX_(store_sigma)(y, x, n, c, function, *careful);
     }
-    *o = MMAX_(origin_of)(e.min, e.max, n, c);
+    *o = MMAX_(origin_of)(&e, n, c);
     return MMAX_IS_NORMAL;
 }
 
@@ -2819,15 +3164,15 @@ MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_rea
 {
     return MMAX_(begin_sigma)(o, careful, y, x, n, c, MMAX_MULTIMAX2);
 }
-MMAX_STATIC double MMAX_(exp_softmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+MMAX_STATIC void MMAX_(exp_softmax)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                    const MMAX_(call) * c)
+{
+    *sum = MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX);
+}
+MMAX_STATIC void MMAX_(exp_evsoftmax)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                       const MMAX_(call) * c)
 {
-    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX);
-}
-MMAX_STATIC double MMAX_(exp_evsoftmax)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                        const MMAX_(call) * c)
-{
-    return MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX);
+    *sum = MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX);
 }
 /* The first pass of `function`, which the compiler knows; MultiMax leaves sigma in y. */
 MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
@@ -2870,9 +3215,13 @@ MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, int fun
 MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, int function)
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
-    if (r->state == MMAX_IS_NORMAL) {
-        r->sum = function == MMAX_EVSOFTMAX ? MMAX_(exp_evsoftmax)(r->y, r->x, r->n, &r->origin, c)
-                                            : MMAX_(exp_softmax)(r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
+    if (r->state != MMAX_IS_NORMAL) {
+        return;
+    }
+    if (function == MMAX_EVSOFTMAX) {
+        MMAX_(exp_evsoftmax)(&r->sum, r->y, r->x, r->n, &r->origin, c);
+    } else {
+        MMAX_(exp_softmax)(&r->sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
     }
 }
 MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, int function)
@@ -3023,9 +3372,8 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) *
     max = MMAX_(across_max)(high);
     exponent = mmax_v_mul(max, mmax_v_set(c->log2e));
     whole = mmax_v_whole(exponent);
-    good =
-        mmax_m_and(mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT)),
-                   sigma ? mmax_v_le(largest, mmax_v_set(c->safe)) : mmax_v_lt(mmax_v_set(-MMAX_INFINITY), smallest));
+    good = mmax_m_and(mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT)),
+                      sigma ? mmax_v_le(largest, mmax_v_set(c->safe)) : mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
     g->good = mmax_m_bits(good) == (1u << MMAX_WIDTH) - 1u;
     mmax_v_store(g->rounder, mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS))));
     mmax_v_store(g->lowest,
@@ -3086,7 +3434,7 @@ MMAX_INLINE void MMAX_(group_end)(const MMAX_(group) * g, const MMAX_(group_shap
             MMAX_(store_upto)(row + at, (ptrdiff_t)(s->n - at), MMAX_(scaled)(e, &w, 1));
         }
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
-            MMAX_(fill)(row, s->n, MMAX_QUIET_NAN);
+            MMAX_(fill)(row, s->n, MMAX_NAN_BITS);
         }
     }
 }
@@ -3199,16 +3547,17 @@ MMAX_STATIC double MMAX_(log1p)(double v)
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                     const MMAX_(call) * c, int function, int careful, int sigma_there)
 {
-    if (function == MMAX_EVSOFTMAX) {
-        return MMAX_(exp_evsoftmax)(e, x, n, o, c);
-    }
-    if (function == MMAX_SOFTMAX) {
-        return MMAX_(exp_softmax)(e, x, n, o, c);
-    }
-    if (!sigma_there) {
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    double sum;
+    if (sigma && !sigma_there) {
         MMAX_(store_sigma)(e, x, n, c, function, careful);
     }
-    return MMAX_(exp_softmax)(e, e, n, o, c);
+    if (function == MMAX_EVSOFTMAX) {
+        MMAX_(exp_evsoftmax)(&sum, e, x, n, o, c);
+    } else {
+        MMAX_(exp_softmax)(&sum, e, sigma ? e : x, n, o, c);
+    }
+    return sum;
 }
 
 /* The sum of the exponentials that are below `bound`. */
@@ -3284,7 +3633,7 @@ MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, c
     const mmax_real unit = c->after * (c->before / o->before);
     const mmax_vec before = mmax_v_set(o->before), max = mmax_v_set(o->max * o->before);
     const mmax_vec scale_high = mmax_v_set(c->scale_high * unit), scale_low = mmax_v_set(c->scale_low * unit);
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), lowest = mmax_v_set(-MMAX_REAL_MAX);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), lowest = mmax_v_set(-MMAX_REAL_MAX);
     /* Below it a score is beyond the range of the type, which counts as -inf. */
     const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
     const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
@@ -3321,7 +3670,7 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
     int careful;
     const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
     if (row != MMAX_IS_NORMAL) {
-        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, -MMAX_INFINITY);
+        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, MMAX_MASK_BITS);
         return;
     }
     if (function != MMAX_SOFTMAX) {
@@ -3329,7 +3678,7 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
     }
     sums = MMAX_(softmax_sums)(NULL, buffer, x, n, &o, c);
     if (!mmax_f64_is_finite(sums.sum)) {
-        MMAX_(fill_special)(y, x, n, 1, -MMAX_INFINITY);
+        MMAX_(fill_special)(y, x, n, 1, MMAX_MASK_BITS);
         return;
     }
     MMAX_(log_row)(y, x, n, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_(log1p)(sums.rest));
@@ -3337,7 +3686,7 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
 
 MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
                                       const mmax_shape *s){
-    MMAX_EACH_ROW(y, s->y_stride, -MMAX_INFINITY,
+    MMAX_EACH_ROW(y, s->y_stride, MMAX_MASK_BITS,
                   MMAX_(log_normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))} MMAX_STATIC
     void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
@@ -3364,9 +3713,11 @@ typedef struct MMAX_(kinks) {
     mmax_real input_scale, scale; /* of x, and of gx */
 } MMAX_(kinks);
 
-MMAX_INLINE mmax_real MMAX_(finite)(mmax_real a)
+/* 2a, or the largest number of its sign */
+MMAX_INLINE mmax_real MMAX_(doubled)(mmax_real a)
 {
-    return a > MMAX_REAL_MAX ? MMAX_REAL_MAX : a < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : a;
+    const mmax_real half = MMAX_REAL_MAX / 2;
+    return 2 * (a > half ? half : a < -half ? -half : a);
 }
 
 MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MMAX_(call) * c, double gx_scale)
@@ -3378,14 +3729,12 @@ MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MM
     }
     k.below[0] = 1 - c->below[0];
     k.above[0] = c->above[0];
-    k.below[1] = MMAX_(finite)(-2 * c->below[1]);
-    k.above[1] = MMAX_(finite)(2 * c->above[1]);
+    k.below[1] = MMAX_(doubled)(-c->below[1]);
+    k.above[1] = MMAX_(doubled)(c->above[1]);
     k.input_scale = c->input_scale;
     k.scale = (mmax_real)gx_scale;
     return k;
 }
-
-MMAX_INLINE double MMAX_(limited)(double a) { return a > DBL_MAX ? DBL_MAX : a; }
 
 /* max(b - s, 0) and max(s - d, 0); `careful` keeps them finite for scores above the safe bound */
 MMAX_INLINE mmax_vec MMAX_(below_kink)(mmax_vec b, mmax_vec s, int careful)
@@ -3443,8 +3792,8 @@ MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(sum) * row_sums, double g, dou
 {
     for (int i = 0; i < p->order; ++i) {
         const double n = i + 1; /* the order of the term */
-        const double u = s < k->b[i] ? MMAX_(limited)(k->b[i] - s) : 0, du = i == 0 ? s < k->b[i] : u;
-        const double v = s > k->d[i] ? MMAX_(limited)(s - k->d[i]) : 0, dv = i == 0 ? s > k->d[i] : v;
+        const double u = s < k->b[i] ? mmax_limited(k->b[i] - s) : 0, du = i == 0 ? s < k->b[i] : u;
+        const double v = s > k->d[i] ? mmax_limited(s - k->d[i]) : 0, dv = i == 0 ? s > k->d[i] : v;
         double sums[4] = {g * u * du, g * v * dv, g * du, g * dv};
         for (int j = 0; j < 4; ++j) {
             sums[j] = (MMAX_(sum_total)(&row_sums[4 * i + j]) + sums[j]) * factor;
@@ -3479,7 +3828,7 @@ typedef struct MMAX_(spread) {
 MMAX_INLINE MMAX_(spread)
     MMAX_(row_spread)(const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c, int function)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), tiny = mmax_v_set((mmax_real)(1.0 / 4096)),
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), tiny = mmax_v_set((mmax_real)(1.0 / 4096)),
                    one = mmax_v_set((mmax_real)1);
     const mmax_vec max = mmax_v_set(o->max * (mmax_real)(1.0 / 4096));
     MMAX_(sum) sums[3];
@@ -3535,7 +3884,7 @@ MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(sum) * sums, cons
     const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
     const mmax_vec scaled = mmax_v_set((mmax_real)(scale / sum)), minus_q_scaled = mmax_v_set((mmax_real)(-q * scale));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), lowest = mmax_v_set(-MMAX_REAL_MAX);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), lowest = mmax_v_set(-MMAX_REAL_MAX);
 #    define MMAX_STEP(at, left, k, part)                                                                         \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                       \
         const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                                       \
@@ -3577,7 +3926,7 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const M
 /* (a - b) unit without overflow on the way, and at most the largest double */
 MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
 {
-    return MMAX_(limited)((a * 0.25 - b * 0.25) * unit * 4);
+    return mmax_limited((a * 0.25 - b * 0.25) * unit * 4);
 }
 
 MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x, size_t n,
@@ -3627,12 +3976,12 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         const double unit = sigma ? 1.0 : c->scale;
         /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
         value = MMAX_(log1p)(sums.rest) + (1 - t->smoothing) * MMAX_(distance)(o.max, score, unit);
-        value = value + q * MMAX_(limited)(spread.below_max * unit * 4096.0);
+        value = value + q * mmax_limited(spread.below_max * unit * 4096.0);
         if (function == MMAX_EVSOFTMAX) {
             const double low = (x_target < o.mean ? 1 - t->smoothing : 0) + q * spread.low;
             value = value + low * c->epsilon_loss;
         }
-        *loss = masked ? mmax_f64_from_bits(0x7ff0000000000000) : MMAX_(limited)(value);
+        *loss = mmax_f64_from_bits(masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
     }
     if (sigma) {
         if (gx || gp) {
@@ -3722,7 +4071,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
                                        const mmax_targets *targets, const mmax_shape *s)
 {
     MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
-    c.epsilon_loss = MMAX_(log1p)(MMAX_(limited)(1 / epsilon) - 1);
+    c.epsilon_loss = MMAX_(log1p)(mmax_limited(1 / epsilon) - 1);
     MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_EVSOFTMAX, s);
 }
 
@@ -3793,7 +4142,7 @@ MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
  * room waits in the buffer's last places. Entries a little below the bound may be among them. */
 MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), reach = mmax_v_set(w->bound);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), reach = mmax_v_set(w->bound);
     size_t next = w->next, count = w->count;
 #    if defined(mmax_v_collect)
     /* Whether a register has one is as good as random; a branch only for several at once. */
@@ -3863,7 +4212,11 @@ MMAX_INLINE MMAX_(above)
     for (size_t i = 0; i < n; ++i) {
         /* No branches: which entries count is as good as random. */
         const int at_top = x[i] == w->units.max, kept = !(at_top & !top_seen);
-        const double d = MMAX_(above_double)(x[i], t, w), v = (0.0 > d ? 0.0 : d) * kept;
+        double v = MMAX_(above_double)(x[i], t, w);
+        if (0.0 > v) {
+            v = 0.0;
+        }
+        v *= kept;
         top_seen |= at_top;
         count += !(v <= 0);
         first += v;
@@ -3880,7 +4233,7 @@ MMAX_INLINE MMAX_(above)
 MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, const MMAX_(call) * c, int function)
 {
     const mmax_vec tau = mmax_v_set(t), one = mmax_v_set((mmax_real)1), zero = mmax_v_zero();
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK);
     MMAX_(sum) sums[3];
     MMAX_(above) above;
     if (w->whole && w->count <= MMAX_FEW) {
@@ -4066,7 +4419,7 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
         const double low = bound - slack * 1e-6;
         w->bound = low > -MMAX_REAL_MAX ? (mmax_real)low : -MMAX_REAL_MAX;
         if (!(low > -MMAX_REAL_MAX) || c->general) {
-            w->bound = -MMAX_INFINITY;
+            w->bound = MMAX_MASK;
         }
     }
     MMAX_(collect)(w);
@@ -4398,7 +4751,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
                                               double factor, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
                                               const MMAX_(call) * c, int function)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), zero = mmax_v_zero();
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), zero = mmax_v_zero();
     const mmax_vec q_all = mmax_v_set((mmax_real)q), root = mmax_v_set((mmax_real)sqrt(q));
     MMAX_(sum) sums[2];
     double below;
@@ -4425,7 +4778,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
         }
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
-    below = q > 0 ? MMAX_(limited)(MMAX_(sum_total)(&sums[1])) : 0;
+    below = q > 0 ? mmax_limited(MMAX_(sum_total)(&sums[1])) : 0;
     return mmax_s_dfma(function == MMAX_SPARSEMAX ? q : 2 * q, below, MMAX_(sum_total)(&sums[0]));
 }
 
@@ -4541,7 +4894,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
             value = mmax_s_dfma(unit * q_target, beyond, value);
         }
         if (loss) {
-            *loss = masked ? mmax_f64_from_bits(0x7ff0000000000000) : MMAX_(limited)(value);
+            *loss = mmax_f64_from_bits(masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
         }
     }
     if (gx && !smooth) {
@@ -4596,10 +4949,10 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
 MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const mmax_real *x, size_t n,
                                      const MMAX_(call) * c)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec lowest = mmax_v_set((mmax_real)-1);
     mmax_vec max_block_[MMAX_REGS], max_rest_[1];
-    mmax_real m;
+    MMAX_(extremes) e = {0, 0, 0};
     double top;
     MMAX_EACH(k) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;
@@ -4610,10 +4963,10 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     }
 #    undef MMAX_STEP
     MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
-    m = mmax_v_hmax(max_rest_[0]);
-    top = (double)m * c->scale;
-    if (m > 0 && mmax_is_finite(m) && top <= MMAX_REAL_MAX) {
-        *o = MMAX_(origin_of)(0, m, n, c);
+    e.max = mmax_v_hmax(max_rest_[0]);
+    top = (double)e.max * c->scale;
+    if (e.max > 0 && mmax_is_finite(e.max) && top <= MMAX_REAL_MAX) {
+        *o = MMAX_(origin_of)(&e, n, c);
         o->kind = o->kind == MMAX_ROW_GENERAL ? MMAX_ROW_GENERAL : MMAX_ROW_CLAMP;
     } else {
         o->kind = MMAX_ROW_GENERAL;
@@ -4633,15 +4986,16 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
             return MMAX_IS_NAN;
         }
         MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
-        m = mmax_v_hmax(max_rest_[0]);
-        if (m < 0) {
+        e.max = mmax_v_hmax(max_rest_[0]);
+        if (e.max < 0) {
             return MMAX_IS_EMPTY;
         }
-        top = (double)m * c->scale;
+        top = (double)e.max * c->scale;
         if (!(top <= MMAX_REAL_MAX)) {
             return MMAX_IS_NAN;
         }
-        *o = MMAX_(origin_of)(-MMAX_INFINITY, m, n, c);
+        e.min = MMAX_MASK;
+        *o = MMAX_(origin_of)(&e, n, c);
     }
     /* exp(0), relative to the origin */
     *unit = top < MMAX_UNIT_RANGE ? MMAX_(exp_of)(0, o, c) : 0;
@@ -4690,7 +5044,7 @@ MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, c
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(origin) origin = *row_origin, *const o = &origin;
     const MMAX_(call) constants = *call, *const c = &constants;
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK);
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
 #    define MMAX_STEP(at, left, k, part)                                                     \
@@ -4721,10 +5075,13 @@ MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, 
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
         return;
     }
-    sum = o.kind == MMAX_ROW_GENERAL ? MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_GENERAL)
-                                     : MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_CLAMP);
+    if (o.kind == MMAX_ROW_GENERAL) {
+        sum = MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_GENERAL);
+    } else {
+        sum = MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_CLAMP);
+    }
     if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
-        MMAX_(fill)(y, n, MMAX_QUIET_NAN);
+        MMAX_(fill)(y, n, MMAX_NAN_BITS);
     } else {
         MMAX_(scale_row)(y, n, sum, 1);
     }
@@ -4742,7 +5099,7 @@ MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_
 {
     const MMAX_(origin) origin = *row_origin, *const o = &origin;
     const MMAX_(call) constants = *call, *const c = &constants;
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
     MMAX_(sum) sums[2];
     mmax_mask bad = mmax_m_none();
     double dot_total, sum_total;
@@ -4812,7 +5169,7 @@ MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, con
 MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), nan = mmax_v_set(MMAX_QUIET_NAN);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), nan = mmax_v_set(MMAX_QUIET_NAN);
     const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(MMAX_REAL_MIN);
 #    define MMAX_STEP(at, left, k, part)                                                \
         const mmax_vec x_ = MMAX_(load_upto)(x + row * s->x_stride + at, left, masked); \
@@ -4834,7 +5191,7 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
 MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(sum) * sums, const MMAX_(kinks) * t,
                                            const mmax_real *gy, const mmax_real *x, size_t n, int order, int params)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
     const MMAX_(kinks) kinks = *t;
     const mmax_vec nan = mmax_v_set(MMAX_QUIET_NAN);
 #    define MMAX_STEP(at, left, k, part)                                                                            \
@@ -4899,10 +5256,9 @@ MMAX_INLINE MMAX_(origin) MMAX_(log_origin)(void)
 
 MMAX_STATIC void MMAX_(backward_nan)(mmax_real *gx, const mmax_real *y, const mmax_real *x, size_t n, int logs)
 {
-    const mmax_real nan = MMAX_QUIET_NAN;
     for (size_t i = 0; i < n; ++i) {
         const int zero = logs ? mmax_is_masked(y[i]) : y[i] == 0 && !mmax_is_nan(y[i]);
-        gx[i] = zero || (x && mmax_is_masked(x[i])) ? 0 : nan;
+        gx[i] = mmax_from_bits(zero || (x && mmax_is_masked(x[i])) ? 0 : MMAX_NAN_BITS);
     }
 }
 
@@ -4930,8 +5286,8 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
                                     int function, int order, int params, int careful)
 {
     /* c scales x; the exponentials of the logarithms are of y itself. */
-    const mmax_vec inactive = mmax_v_set(function == MMAX_BACK_LOG ? -MMAX_INFINITY : (mmax_real)0);
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
+    const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const double most = (double)c->safe * 0.999 / c->scale;
     const mmax_vec safe = most < MMAX_REAL_MAX ? mmax_v_set((mmax_real)most) : largest;
     const MMAX_(origin) o = MMAX_(log_origin)();
@@ -5114,10 +5470,10 @@ typedef struct MMAX_(metric) {
     int sparsity;
 } MMAX_(metric);
 
-MMAX_INLINE double MMAX_(metric_mean)(const mmax_real *y, const mmax_real *x, size_t n, const MMAX_(metric) * metric,
-                                      const MMAX_(call) * c, const MMAX_(origin) * o)
+MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax_real *x, size_t n,
+                                    const MMAX_(metric) * metric, const MMAX_(call) * c, const MMAX_(origin) * o)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
     const mmax_vec epsilon = mmax_v_set(metric->epsilon), one = mmax_v_set((mmax_real)1);
     MMAX_(sum) sums[2]; /* of the terms, and their number */
     mmax_mask bad = mmax_m_none();
@@ -5147,10 +5503,10 @@ MMAX_INLINE double MMAX_(metric_mean)(const mmax_real *y, const mmax_real *x, si
 #    undef MMAX_STEP
     {
         const double chosen = MMAX_(sum_total)(&sums[1]);
+        *mean = MMAX_(sum_total)(&sums[0]) / chosen;
         if (mmax_m_bits(bad) != 0 || !(chosen > 0)) {
-            return mmax_f64_from_bits(0x7ff8000000000000);
+            *mean = mmax_f64_from_bits(0x7ff8000000000000);
         }
-        return MMAX_(sum_total)(&sums[0]) / chosen;
     }
 }
 
@@ -5171,7 +5527,8 @@ MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mma
             }
             metric.y_max = y_row[first];
         }
-        out[row] = 1 - MMAX_(metric_mean)(y_row, x_row, n, &metric, &c, &o);
+        MMAX_(metric_mean)(&out[row], y_row, x_row, n, &metric, &c, &o);
+        out[row] = 1 - out[row];
     }
 }
 
@@ -5204,7 +5561,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
         const mmax_real *const x_row = x + row * s->x_stride;
         const double r = reference > 0 ? reference : MMAX_(softmax_min)(x_row, n, &c);
         metric.inverse = r >= MMAX_REAL_MIN ? (mmax_real)(-1 / r) : 0;
-        out[row] = MMAX_(metric_mean)(y + row * s->y_stride, x_row, n, &metric, &unit, &o);
+        MMAX_(metric_mean)(&out[row], y + row * s->y_stride, x_row, n, &metric, &unit, &o);
     }
 }
 
@@ -5228,6 +5585,13 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_d_sub
 #    undef mmax_d_store
 #    undef MMAX_I
+#    undef MMAX_BYTES
+#    undef MMAX_LANE_MASK
+#    undef MMAX_SQRT
+#    undef MMAX_INT
+#    undef MMAX_MOVEMASK
+#    undef MMAX_OP
+#    undef MMAX_D_OP
 #    undef MMAX_WIDTH
 #    undef mmax_vec
 #    undef mmax_mask
@@ -5295,8 +5659,11 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_REAL_MAX
 #    undef MMAX_SAFE
 #    undef MMAX_REAL_MIN
+#    undef mmax_from_bits
+#    undef MMAX_NAN_BITS
+#    undef MMAX_MASK_BITS
 #    undef MMAX_QUIET_NAN
-#    undef MMAX_INFINITY
+#    undef MMAX_MASK
 #    undef MMAX_REAL_MIN_ROOT
 #    undef MMAX_TINY
 #    undef mmax_is_masked
@@ -5427,6 +5794,7 @@ MMAX_PUBLIC(entmax15)(mmax_real *y, const mmax_real *x, mmax_shape s)
 MMAX_PUBLIC(evsoftmax)(mmax_real *y, const mmax_real *x, double epsilon, mmax_shape s)
 {
     const mmax_array arrays[] = {MMAX_OUT(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_ANY_VALUE(epsilon);
     MMAX_CHECK(arrays, !mmax_f64_is_nan(epsilon) && epsilon >= 0 && epsilon <= 1 ? MMAX_OK : MMAX_ERR_PARAM, NULL);
     MMAX_DISPATCH(evsoftmax, (y, x, epsilon, &s));
     return MMAX_OK;
@@ -5529,6 +5897,7 @@ MMAX_PUBLIC(seglu_backward)
 MMAX_PUBLIC(multimodality)(double *out, const mmax_real *y, const mmax_real *x, double epsilon, mmax_shape s)
 {
     const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS, out), MMAX_IN(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_ANY_VALUE(epsilon);
     MMAX_CHECK(arrays, mmax_f64_is_finite(epsilon) ? MMAX_OK : MMAX_ERR_PARAM, NULL);
     MMAX_DISPATCH(multimodality, (out, y, x, epsilon, &s));
     return MMAX_OK;
@@ -5538,6 +5907,8 @@ MMAX_PUBLIC(sparsity)
 (double *out, const mmax_real *y, const mmax_real *x, double epsilon, double reference, mmax_shape s)
 {
     const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS, out), MMAX_IN(MMAX_Y, y), MMAX_IN(MMAX_X, x)};
+    MMAX_ANY_VALUE(epsilon);
+    MMAX_ANY_VALUE(reference);
     MMAX_CHECK(arrays,
                mmax_f64_is_finite(epsilon) && mmax_f64_is_finite(reference) && reference >= 0 ? MMAX_OK
                                                                                               : MMAX_ERR_PARAM,
@@ -5575,6 +5946,7 @@ MMAX_PUBLIC(evsoftmax_loss)
 (double *loss, mmax_real *gx, const mmax_real *x, double epsilon, mmax_targets t, mmax_shape s)
 {
     const mmax_array arrays[] = {MMAX_OUT(MMAX_ROWS_OR_NULL, loss), MMAX_OUT(MMAX_GX_OR_NULL, gx), MMAX_IN(MMAX_X, x)};
+    MMAX_ANY_VALUE(epsilon);
     MMAX_CHECK(arrays,
                !(loss || gx)                                              ? MMAX_ERR_NULL
                : !mmax_f64_is_nan(epsilon) && epsilon > 0 && epsilon <= 1 ? MMAX_OK
@@ -5940,6 +6312,15 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_TWO_TO_64
 #    undef MMAX_TWO_TO_MINUS_64
 #    undef MMAX_ABOVE_ONE
+#    undef mmax_f32_is_nan
+#    undef mmax_f64_is_nan
+#    undef mmax_f32_is_finite
+#    undef mmax_f64_is_finite
+#    undef mmax_f32_is_masked
+#    undef mmax_f64_is_masked
+#    undef mmax_limited
+#    undef MMAX_ANY_VALUE
+#    undef MMAX_CLANG_FAST
 #    undef MMAX_LOAD
 #    undef MMAX_STORE
 #    undef MMAX_CASE_AVX512
