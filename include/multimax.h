@@ -72,8 +72,7 @@
  * and plain C with fma in hardware (and float not evaluated in a wider type) give the same bits, with gcc and clang, at
  * every optimisation level: sums run over a fixed number of lanes and are folded in a fixed order, and no
  * transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere multiply and add separately: same
- * accuracy, other bits. Under gcc's -Ofast results stay accurate and special cases as above, but bits may differ; with
- * clang's -Ofast masks and NaN rows are not reliable.
+ * accuracy, other bits. Under -Ofast results stay accurate and special cases as above, but bits may differ.
  *
  * Threads and memory. Every function is reentrant. The only state is the chosen instruction set, one word read and
  * written atomically. Calls may run at the same time where no output is shared; give each thread its own gp. Nothing is
@@ -727,8 +726,7 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 
 /* ==== floating-point semantics ====
  * The kernels rely on the order of additions, on NaN and on infinities. gcc and clang are told so here, whatever the
- * command line says. Besides, no product feeds an addition except through an explicit fma, so that contraction
- * (-ffp-contract=fast) has nothing to change.
+ * command line says. clang does not take back all of it: see MMAX_CLANG_FAST and MMAX_KEEP.
  */
 #    if defined(__clang__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__))
 #        pragma float_control(precise, on, push)
@@ -831,6 +829,22 @@ MMAX_INLINE uint64_t mmax_limited_bits(uint64_t bits) { return bits == 0x7ff0000
 MMAX_INLINE float mmax_f32_top(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) & 0xfffff000); }
 MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) & 0xfffffffff8000000); }
 
+/* Under -ffp-contract=fast clang makes one fma of a product and an addition, where it sees both and against the pragma:
+ * what went through here it does not know as a product. */
+#    if defined(__clang__) && defined(__SSE2__)
+#        define MMAX_KEEP(product) __asm__("" : "+v"(product))
+#    elif defined(__clang__) && defined(__aarch64__)
+#        define MMAX_KEEP(product) __asm__("" : "+w"(product))
+#    else
+#        define MMAX_KEEP(product) ((void)0)
+#    endif
+MMAX_INLINE double mmax_product(double a, double b)
+{
+    double product = a * b;
+    MMAX_KEEP(product);
+    return product;
+}
+
 #    if MMAX_CLANG_FAST
 /* a*b + c with one rounding: the built-in function would assume that none of them is special */
 MMAX_INLINE double mmax_fused(double a, double b, double c)
@@ -838,14 +852,6 @@ MMAX_INLINE double mmax_fused(double a, double b, double c)
 #        pragma clang fp contract(on)
     return a * b + c;
 }
-/* With an addition that follows, a product that clang knows as one may become an fma in some places but not others. */
-#        if defined(__SSE2__)
-#            define MMAX_KEEP(product) __asm__("" : "+v"(product))
-#        elif defined(__aarch64__)
-#            define MMAX_KEEP(product) __asm__("" : "+w"(product))
-#        else
-#            define MMAX_KEEP(product) ((void)0)
-#        endif
 /* An argument of the user's may be special. */
 #        define MMAX_ANY_VALUE(argument)             \
             do {                                     \
@@ -1212,10 +1218,9 @@ MMAX_INLINE void MMAX_(store)(mmax_real *p, mmax_vec a) { memcpy(p, &a, sizeof a
 MMAX_INLINE mmax_vec MMAX_(product)(mmax_vec a)
 {
 #        if MMAX_WIDTH == 1
-    mmax_real product;
-    memcpy(&product, &a, sizeof product);
+    MMAX_BITS product = a[0];
     MMAX_KEEP(product);
-    memcpy(&a, &product, sizeof product);
+    a[0] = product;
 #        else
     MMAX_KEEP(a);
 #        endif
@@ -1726,8 +1731,8 @@ MMAX_INLINE double MMAX_(fold_one)(__m256 a)
 #        define mmax_v_store(p, a)     MMAX_I(storeu)(p, a)
 #        define mmax_v_add(a, b)       MMAX_I(add)(a, b)
 #        define mmax_v_sub(a, b)       MMAX_I(sub)(a, b)
-#        define mmax_v_mul(a, b)       MMAX_I(mul)(a, b)
-#        define mmax_v_fma(a, b, c)    MMAX_I(add)(MMAX_I(mul)(a, b), c)
+#        define mmax_v_mul(a, b)       MMAX_(product)(MMAX_I(mul)(a, b)) /* no fma, also where the processor has one */
+#        define mmax_v_fma(a, b, c)    MMAX_I(add)(mmax_v_mul(a, b), c)
 #        define mmax_v_div(a, b)       MMAX_I(div)(a, b)
 #        define mmax_v_sqrt(a)         MMAX_I(sqrt)(a)
 #        define mmax_v_min(a, b)       MMAX_I(min)(a, b)
@@ -2208,6 +2213,16 @@ MMAX_INLINE mmax_vec MMAX_(first)(mmax_vec a, ptrdiff_t count)
 #        define mmax_v_first(a, count) MMAX_(first)(a, count)
 #    endif
 
+/* A product that is to be added to something */
+#    if !MMAX_CLANG_FAST
+MMAX_INLINE mmax_vec MMAX_(product)(mmax_vec a)
+{
+    MMAX_KEEP(a);
+    return a;
+}
+#    endif
+#    define mmax_v_product(a, b) MMAX_(product)(mmax_v_mul(a, b))
+
 /* The three above for any count; a count of at least MMAX_WIDTH that the compiler knows costs nothing. */
 MMAX_INLINE mmax_vec MMAX_(load_upto)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
 {
@@ -2236,7 +2251,7 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #    elif MMAX_FMA
 #        define mmax_s_dfma(a, b, c) fma(a, b, c)
 #    else
-#        define mmax_s_dfma(a, b, c) ((a) * (b) + (c))
+#        define mmax_s_dfma(a, b, c) (mmax_product(a, b) + (c))
 #    endif
 #    if MMAX_PASS_DOUBLE
 #        define mmax_s_fma(a, b, c)      mmax_s_dfma(a, b, c)
@@ -2482,7 +2497,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
         const double product = exponent_scale * MMAX_LOG2E;
         const double lost = ((scale_top * log2e_top - product) + scale_top * log2e_rest + scale_rest * log2e_top) +
                             scale_rest * log2e_rest;
-        const double rest = lost + exponent_scale * MMAX_LOG2E_REST;
+        const double rest = lost + mmax_product(exponent_scale, MMAX_LOG2E_REST);
         c.log2e = product;
         c.log2e_high = MMAX_FMA ? product : mmax_f64_top(product);
         c.log2e_low = (product - c.log2e_high) + rest;
@@ -3771,7 +3786,7 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes
         slope = mmax_v_fma(mmax_v_set(t->below[1]), u, slope);
         slope = mmax_v_fma(mmax_v_set(t->above[1]), v, slope);
         if (params) {
-            const mmax_vec gu = mmax_v_mul(g, u), gv = mmax_v_mul(g, v);
+            const mmax_vec gu = mmax_v_product(g, u), gv = mmax_v_product(g, v);
             lanes[4][k] = mmax_v_fma(gu, u, lanes[4][k]);
             lanes[5][k] = mmax_v_fma(gv, v, lanes[5][k]);
             lanes[6][k] = mmax_v_add(lanes[6][k], gu);
@@ -3794,9 +3809,9 @@ MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(sum) * row_sums, double g, dou
         const double n = i + 1; /* the order of the term */
         const double u = s < k->b[i] ? mmax_limited(k->b[i] - s) : 0, du = i == 0 ? s < k->b[i] : u;
         const double v = s > k->d[i] ? mmax_limited(s - k->d[i]) : 0, dv = i == 0 ? s > k->d[i] : v;
-        double sums[4] = {g * u * du, g * v * dv, g * du, g * dv};
+        double sums[4] = {mmax_product(g * u, du), mmax_product(g * v, dv), mmax_product(g, du), mmax_product(g, dv)};
         for (int j = 0; j < 4; ++j) {
-            sums[j] = (MMAX_(sum_total)(&row_sums[4 * i + j]) + sums[j]) * factor;
+            sums[j] = mmax_product(MMAX_(sum_total)(&row_sums[4 * i + j]) + sums[j], factor);
         }
         gp->t_b[i] = gp->t_b[i] - sums[0];
         gp->t_d[i] = gp->t_d[i] + sums[1];
@@ -3975,11 +3990,11 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
     if (loss) {
         const double unit = sigma ? 1.0 : c->scale;
         /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
-        value = MMAX_(log1p)(sums.rest) + (1 - t->smoothing) * MMAX_(distance)(o.max, score, unit);
-        value = value + q * mmax_limited(spread.below_max * unit * 4096.0);
+        value = MMAX_(log1p)(sums.rest) + mmax_product(1 - t->smoothing, MMAX_(distance)(o.max, score, unit));
+        value = value + mmax_product(q, mmax_limited(spread.below_max * unit * 4096.0));
         if (function == MMAX_EVSOFTMAX) {
-            const double low = (x_target < o.mean ? 1 - t->smoothing : 0) + q * spread.low;
-            value = value + low * c->epsilon_loss;
+            const double low = (x_target < o.mean ? 1 - t->smoothing : 0) + mmax_product(q, spread.low);
+            value = value + mmax_product(low, c->epsilon_loss);
         }
         *loss = mmax_f64_from_bits(masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
     }
@@ -4366,7 +4381,7 @@ MMAX_INLINE mmax_vec MMAX_(threshold_weight)(mmax_vec v, int function)
     }
     /* v*v would be below the smallest normal number */
     v = mmax_v_keep(mmax_v_le(mmax_v_set(MMAX_REAL_MIN_ROOT), v), v);
-    return mmax_v_mul(v, v);
+    return mmax_v_product(v, v);
 }
 
 /* tau - u of one entry where positive, else 0; in double, so that it does not overflow */
@@ -4414,9 +4429,9 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
     w->unit = c->scale * (double)unit;
     {
         /* A little below max - 1/scale, so that rounding loses no candidate. */
-        const double reach = 1.0 / ((double)unit * c->scale) * 1.001, bound = (double)e.max - reach;
+        const double reach = mmax_product(1.0 / ((double)unit * c->scale), 1.001), bound = (double)e.max - reach;
         const double slack = bound < 0 ? -bound : bound;
-        const double low = bound - slack * 1e-6;
+        const double low = bound - mmax_product(slack, 1e-6);
         w->bound = low > -MMAX_REAL_MAX ? (mmax_real)low : -MMAX_REAL_MAX;
         if (!(low > -MMAX_REAL_MAX) || c->general) {
             w->bound = MMAX_MASK;
@@ -4764,11 +4779,11 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
         const mmax_vec g = mmax_v_keep(active, mmax_v_sub(p, q_all));                                             \
         mmax_vec term;                                                                                            \
         if (function == MMAX_SPARSEMAX) {                                                                         \
-            term = mmax_v_mul(mmax_v_mul(g, mmax_v_set((mmax_real)0.5)), g);                                      \
+            term = mmax_v_product(mmax_v_mul(g, mmax_v_set((mmax_real)0.5)), g);                                  \
         } else {                                                                                                  \
             const mmax_vec r = mmax_v_max(v, zero), difference = mmax_v_sub(root, r);                             \
             term = mmax_v_mul(mmax_v_mul(difference, difference), mmax_v_add(mmax_v_add(root, root), r));         \
-            term = mmax_v_keep(active, mmax_v_mul(term, mmax_v_set((mmax_real)(2.0 / 3))));                       \
+            term = mmax_v_keep(active, mmax_v_product(term, mmax_v_set((mmax_real)(2.0 / 3))));                   \
         }                                                                                                         \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], term);                                                \
         lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_max(mmax_v_sub(zero, v), zero));               \
@@ -4787,7 +4802,7 @@ MMAX_INLINE double MMAX_(above_bottom)(mmax_real x, const MMAX_(candidates) * w)
 {
     const double top = (double)w->units.max * 0.5, other = (double)x * 0.5, below = top - other, back = below - top;
     const double rest = (top - (below - back)) - (other + back);
-    return MMAX_(product_rest)(2 * w->unit, below) - 2 * w->unit * rest;
+    return MMAX_(product_rest)(2 * w->unit, below) - mmax_product(2 * w->unit, rest);
 }
 
 /* How many entries have v = 1 + u - t > 0, and the sums of v, v^2 and v^3, without one entry x = left_out. */
@@ -4825,7 +4840,7 @@ MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_t
     for (int step = 0; step < 4; ++step) {
         MMAX_(sums_above_bottom)(sums, x, n, t, w->units.max, w);
         t += function == MMAX_SPARSEMAX ? (sums[1] - t) / (sums[0] + 1)
-                                        : (sums[2] - t * (2 - t)) / (2 * (sums[1] + (1 - t)));
+                                        : (sums[2] - mmax_product(t, 2 - t)) / (2 * (sums[1] + (1 - t)));
     }
     MMAX_(sums_above_bottom)(sums, x, n, t, x_target, w);
     missing = MMAX_(distance)(w->units.max, x_target, w->unit) + t; /* 1 - v of the target */
@@ -5607,6 +5622,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_add
 #    undef mmax_v_sub
 #    undef mmax_v_mul
+#    undef mmax_v_product
 #    undef mmax_v_fma
 #    undef mmax_v_div
 #    undef mmax_v_widen
@@ -6320,6 +6336,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef mmax_f64_is_masked
 #    undef mmax_limited
 #    undef MMAX_ANY_VALUE
+#    undef MMAX_KEEP
 #    undef MMAX_CLANG_FAST
 #    undef MMAX_LOAD
 #    undef MMAX_STORE
