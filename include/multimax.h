@@ -1177,6 +1177,8 @@ typedef float MMAX_(halves) __attribute__((vector_size(32 / MMAX_DREGS)));
 #        define mmax_v_sub(a, b)       MMAX_OP(a, -, b)
 #        define mmax_v_mul(a, b)       MMAX_(product)(MMAX_OP(a, *, b))
 #        define mmax_v_fma(a, b, c)    MMAX_(fma)(a, b, c)
+#        define mmax_v_div(a, b)       MMAX_OP(a, /, b)
+#        define mmax_v_widen(p)        MMAX_(widen)(p)
 #        define mmax_v_sqrt(a)         MMAX_(sqrt)(a)
 #        define mmax_v_min(a, b)       MMAX_(min)(a, b)
 #        define mmax_v_max(a, b)       MMAX_(max)(a, b)
@@ -1295,6 +1297,15 @@ MMAX_INLINE mmax_vec MMAX_(zip)(mmax_vec a, mmax_vec b, int from)
     MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH; ++k) { zipped[k] = k % 2 ? b[from + k / 2] : a[from + k / 2]; }
     return zipped;
 }
+#        if MMAX_PASS_DOUBLE
+typedef float MMAX_(floats) __attribute__((vector_size(4 * MMAX_WIDTH)));
+MMAX_INLINE mmax_vec MMAX_(widen)(const float *p)
+{
+    MMAX_(floats) a;
+    memcpy(&a, p, sizeof a);
+    return (mmax_vec) __builtin_convertvector(a, MMAX_(reals));
+}
+#        endif
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     double part[8];
@@ -1443,21 +1454,21 @@ MMAX_INLINE mmax_vec MMAX_(look_up)(const void *table, mmax_vec n)
 #        define mmax_v_div(a, b)                 MMAX_I(div)(a, b)
 #        define mmax_v_sqrt(a)                   MMAX_I(sqrt)(a)
 /* With a mask that keeps all lanes: gcc 12 warns about the unmasked form as C++. */
-#        define mmax_v_min(a, b)          MMAX_I(maskz_min)((mmax_mask)-1, a, b)
-#        define mmax_v_max(a, b)          MMAX_I(maskz_max)((mmax_mask)-1, a, b)
-#        define mmax_v_abs(a)             MMAX_I(abs)(a)
-#        define mmax_v_copysign(a, b)     MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
-#        define mmax_v_lt(a, b)           mmax_v_cmp(a, b, _CMP_LT_OQ)
-#        define mmax_v_le(a, b)           mmax_v_cmp(a, b, _CMP_LE_OQ)
-#        define mmax_v_ne(a, b)           mmax_v_cmp(a, b, _CMP_NEQ_UQ)
-#        define mmax_v_nle(a, b)          mmax_v_cmp(a, b, _CMP_NLE_UQ)
-#        define mmax_m_none()             ((mmax_mask)0)
-#        define mmax_m_or(a, b)           ((mmax_mask)((a) | (b)))
-#        define mmax_m_and(a, b)          ((mmax_mask)((a) & (b)))
-#        define mmax_m_bits(m)            ((unsigned)(m))
-#        define mmax_v_select(m, a, b)    MMAX_I(mask_blend)(m, b, a)
-#        define mmax_v_keep(m, a)         MMAX_I(maskz_mov)(m, a)
-#        define mmax_v_add_where(m, a, b) MMAX_I(mask_add)(a, m, a, b)
+#        define mmax_v_min(a, b)                 MMAX_I(maskz_min)((mmax_mask)-1, a, b)
+#        define mmax_v_max(a, b)                 MMAX_I(maskz_max)((mmax_mask)-1, a, b)
+#        define mmax_v_abs(a)                    MMAX_I(abs)(a)
+#        define mmax_v_copysign(a, b)            MMAX_I(or)(a, MMAX_I(and)(b, mmax_v_set((mmax_real)-0.0)))
+#        define mmax_v_lt(a, b)                  mmax_v_cmp(a, b, _CMP_LT_OQ)
+#        define mmax_v_le(a, b)                  mmax_v_cmp(a, b, _CMP_LE_OQ)
+#        define mmax_v_ne(a, b)                  mmax_v_cmp(a, b, _CMP_NEQ_UQ)
+#        define mmax_v_nle(a, b)                 mmax_v_cmp(a, b, _CMP_NLE_UQ)
+#        define mmax_m_none()                    ((mmax_mask)0)
+#        define mmax_m_or(a, b)                  ((mmax_mask)((a) | (b)))
+#        define mmax_m_and(a, b)                 ((mmax_mask)((a) & (b)))
+#        define mmax_m_bits(m)                   ((unsigned)(m))
+#        define mmax_v_select(m, a, b)           MMAX_I(mask_blend)(m, b, a)
+#        define mmax_v_keep(m, a)                MMAX_I(maskz_mov)(m, a)
+#        define mmax_v_add_where(m, a, b)        MMAX_I(mask_add)(a, m, a, b)
 #        if MMAX_PASS_DOUBLE
 MMAX_INLINE double MMAX_(hmax)(__m512d a)
 {
@@ -2671,8 +2682,8 @@ MMAX_STATIC double MMAX_(slope)(const mmax_multimax_params *p, double s, int abo
     double slope = 1;
     for (int i = 0; i < p->order; ++i) {
         const double u = p->b[i] - s, v = s - p->d[i];
-        slope = slope - (u > 0 || (u == 0 && !above) ? (1 - p->t_b[i]) * (i == 0 ? 1 : 2 * u) : 0);
-        slope = slope + (v > 0 || (v == 0 && above) ? (p->t_d[i] - 1) * (i == 0 ? 1 : 2 * v) : 0);
+        slope -= u > 0 || (u == 0 && !above) ? mmax_product(1 - p->t_b[i], i == 0 ? 1 : 2 * u) : 0;
+        slope += v > 0 || (v == 0 && above) ? mmax_product(p->t_d[i] - 1, i == 0 ? 1 : 2 * v) : 0;
     }
     return slope;
 }
@@ -2693,7 +2704,7 @@ MMAX_STATIC double MMAX_(rise)(const mmax_multimax_params *p, double end)
         }
         last = MMAX_(slope)(p, next, 0);
         if (!(last >= 0)) {
-            return at + (next - at) * (slope / (slope - last));
+            return at + mmax_product(next - at, slope / (slope - last));
         }
         at = next;
     }
@@ -2806,15 +2817,15 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
 
 /* Where sigma rises from the lowest score to the highest, takes its extremes from there: what a row has without sigma of
  * all entries. Not for short rows, whose bits must be those of group_begin. */
-MMAX_INLINE int MMAX_(sigma_rises)(MMAX_(extremes) * e, mmax_real s_min, mmax_real s_max, const MMAX_(call) * c,
+MMAX_INLINE int MMAX_(sigma_rises)(MMAX_(extremes) * e, const MMAX_(extremes) * scores, const MMAX_(call) * c,
                                    int function)
 {
     const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
-    if (!(s_min >= c->rise_from && s_max <= c->rise_to)) {
+    if (!(scores->min >= c->rise_from && scores->max <= c->rise_to)) {
         return 0;
     }
-    e->min = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(s_min), c, order, 0));
-    e->max = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(s_max), c, order, 0));
+    e->min = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(scores->min), c, order, 0));
+    e->max = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(scores->max), c, order, 0));
     return 1;
 }
 
@@ -2857,7 +2868,7 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
         return mmax_m_bits(beyond) == 0;
     }
     s_extremes = MMAX_(extremes_of)(s_min_block_, s_max_block_, s_min_rest_[0], s_max_rest_[0]);
-    if (n > MMAX_PAIR && MMAX_(sigma_rises)(e, s_extremes.min, s_extremes.max, c, function)) {
+    if (n > MMAX_PAIR && MMAX_(sigma_rises)(e, &s_extremes, c, function)) {
         return 1;
     }
     return s_extremes.max <= c->safe && s_extremes.min >= -c->safe;
@@ -3137,9 +3148,11 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         return MMAX_IS_EMPTY;
     }
     if (!y && n > MMAX_PAIR) {
-        e = MMAX_(row_extremes)(x, n, 0);
-        if (MMAX_(sigma_rises)(&e, e.min * c->input_scale, e.max * c->input_scale, c, function)) {
-            *o = MMAX_(origin_of)(e.min, e.max, n, c);
+        MMAX_(extremes) scores = MMAX_(row_extremes)(x, n, 0);
+        scores.min *= c->input_scale;
+        scores.max *= c->input_scale;
+        if (MMAX_(sigma_rises)(&e, &scores, c, function)) {
+            *o = MMAX_(origin_of)(&e, n, c);
             return MMAX_IS_NORMAL;
         }
     }
@@ -4521,7 +4534,7 @@ MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec s
         return mmax_v_div(mmax_v_sub(first, one), count);
     } else {
         const mmax_vec excess = mmax_v_sub(second, one);
-        const mmax_vec root = mmax_v_sub(mmax_v_mul(first, first), mmax_v_mul(count, excess));
+        const mmax_vec root = mmax_v_sub(mmax_v_product(first, first), mmax_v_product(count, excess));
         const mmax_mask has_root = mmax_v_lt(mmax_v_zero(), root);
         const mmax_vec norm = mmax_v_sqrt(mmax_v_select(has_root, root, second));
         return mmax_v_div(mmax_v_select(has_root, excess, mmax_v_mul(norm, excess)),
@@ -4620,7 +4633,7 @@ typedef struct MMAX_(lanes) {
 /* Columns `at` and following of rows that have count[r] entries; the others are -inf. */
 MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size_t *count, size_t at)
 {
-    const mmax_vec masked = mmax_v_set(-MMAX_INFINITY);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK);
     mmax_vec block[MMAX_GROUP];
     MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r)
     {
@@ -4657,7 +4670,7 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, size_t rows, c
     MMAX_(units) units = MMAX_(units_of)(c, function);
     const float *from[MMAX_GROUP];
     size_t count[MMAX_GROUP], most = 0;
-    mmax_vec max = mmax_v_set(-MMAX_INFINITY), top;
+    mmax_vec max = mmax_v_set(MMAX_MASK), top;
     mmax_mask bad = mmax_m_none();
     unsigned alone;
     MMAX_(candidates) found;
