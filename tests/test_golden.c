@@ -170,7 +170,7 @@ static void check_backward(const function *f, const golden *g, call *c)
     }
     memcpy(got_gp, c->gp, sizeof got_gp);
     for (int k = 0; k < PARAMETERS && g->p.order; ++k) {
-        CHECK(fabs(got_gp[k] - g->gp[k]) <= (bound + official) * gp_unit[k] + smallest_normal(f),
+        CHECK(fabsl((wide)got_gp[k] - g->gp[k]) <= (bound + official) * gp_unit[k] + smallest_normal(f),
               AT ", gp[%d] is %.17g, not %.17g", AT_ARGS(f, g->cols), k, got_gp[k], g->gp[k]);
     }
 }

@@ -678,6 +678,24 @@ static void test_overflow(void)
                         check_overflow(f, &c, at, cases[k].sign, cases[k].what);
                     }
     }
+    TEST("large parameters of either sign: a sigma that they take to -inf gives 0") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (int k = 0; k < 2 && f->order && (has(f, PROBABILITY) || f->kind == LOGARITHM); ++k) {
+                        const double large = f->size == 4 ? 1e30 : 1e200;
+                        call c = call_of(f, 2, n, NORMAL_1, 37);
+                        mmax_multimax_params p = mmax_multimax_identity(f->order);
+                        (k ? p.t_d : p.t_b)[0] = k ? -large : large;
+                        (k ? p.d : p.b)[0] = k ? -large : large;
+                        c.p = &p;
+                        check_ok(f, &c);
+                        for (size_t i = 0; i < 2 * n; ++i) {
+                            CHECK(get_bits(f, c.array[OUT], i) == masked_bits(f), AT ": entry %u is %g", AT_ARGS(f, n),
+                                  (unsigned)i, get(f, c.array[OUT], i));
+                        }
+                    }
+    }
     TEST("a term with t = 1 is absent, also at the largest numbers") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -928,6 +946,29 @@ static void test_in_place(void)
                         }
                     }
     }
+    TEST("an output may begin where an input ends, and end where one begins") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 1; n < 70; n = 2 * n + 1)
+                    for (int r = GY; r <= X; ++r) {
+                        for (int before = 0; has(f, HAS_OUT) && has(f, 1u << r) && before < 2; ++before) {
+                            call c = call_of(f, 3, n, NORMAL_4, 36);
+                            size_t stride = before ? n + 1 : n; /* of what comes first, another than that of the rest */
+                            memcpy(shadow[r], c.array[r], 3 * n * f->size);
+                            check_ok(f, &c);
+                            expect_output(f, &c, 3 * n);
+                            c.array[before ? OUT : r] = storage[r];
+                            c.array[before ? r : OUT] = entries_on(f, storage[r], 2 * stride + n);
+                            *stride_of(f, &c.s, OUT) = n + 1;
+                            memcpy(c.array[r], shadow[r], 3 * n * f->size);
+                            check_ok(f, &c);
+                            for (size_t i = 0; i < 3 * n; ++i) {
+                                CHECK(get_bits(f, c.array[OUT], i / n * (n + 1) + i % n) == expected[i],
+                                      AT ": entry %u", AT_ARGS(f, n), (unsigned)i);
+                            }
+                        }
+                    }
+    }
     TEST("an output that is one input and overlaps another is MMAX_ERR_ALIAS") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -960,9 +1001,9 @@ static void test_in_place(void)
             FOR_EACH_ISA(isa)
                 for (size_t n = 1; n < 70; n = 2 * n + 1)
                     for (int r = GY; r <= X; ++r) {
-                        for (int before = 0; has(f, HAS_OUT) && has(f, 1u << r) && before < 2; ++before) {
+                        for (size_t k = 0; has(f, HAS_OUT) && has(f, 1u << r) && k < 4; ++k) {
                             call c = call_of(f, 3, n, NORMAL_4, 29);
-                            size_t stride = 2 * n + 1;
+                            size_t before = k % 2, stride = 2 * n + k / 2;
                             void *block = storage[r], *rows = shadow[r];
                             memcpy(rows, c.array[r], 3 * n * f->size);
                             check_ok(f, &c);
@@ -1042,6 +1083,8 @@ static void test_null(void)
                 }
             }
     }
+    /* Where float is evaluated in a wider type, what is rounded depends on the compilation of each set of outputs. */
+#if FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16
     TEST("an output that is left out changes no other output") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -1077,6 +1120,7 @@ static void test_null(void)
                         }
                     }
     }
+#endif
 }
 
 static void test_shape_errors(void)
@@ -1186,6 +1230,12 @@ static void test_param_errors(void)
                 c = good;
                 c.s.scale = f->size == 4 ? 1e-44 : 1e-320;
                 CHECK(f->run(&c) == MMAX_OK, AT ": a subnormal scale is refused", AT_ARGS(f, 7));
+                if (f->size == 4) {
+                    c.s.scale = ldexp(1, -150);
+                    check_refused(f, &c, MMAX_ERR_PARAM, "half the smallest float rounds to 0");
+                    c.s.scale = ldexp(1 + DBL_EPSILON, -150);
+                    CHECK(f->run(&c) == MMAX_OK, AT ": more than half the smallest float is refused", AT_ARGS(f, 7));
+                }
                 if (f->order) {
                     check_bad_params(f, good);
                 }
