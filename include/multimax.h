@@ -862,6 +862,16 @@ MMAX_INLINE double mmax_fused(double a, double b, double c)
 #        define MMAX_ANY_VALUE(argument) ((void)0)
 #    endif
 
+/* Rounded to nearest: MinGW's sqrt, which gcc calls at -O0, goes through the x87 and rounds twice. */
+MMAX_INLINE double mmax_f64_sqrt(double a)
+{
+#    if MMAX_X86 && !MMAX_CLANG_FAST && (defined(__SSE2__) || defined(_M_X64))
+    return _mm_cvtsd_f64(_mm_sqrt_sd(_mm_setzero_pd(), _mm_set_sd(a)));
+#    else
+    return sqrt(a);
+#    endif
+}
+
 MMAX_INLINE double mmax_largest(double a, double b)
 {
     a = a < 0 ? -a : a;
@@ -1069,7 +1079,8 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 
 #if defined(MMAX_PASS) && MMAX_PASS == 1
 /* ==== vector layer ================================================================================================
- * One block per instruction set, the same names in the same order. Nothing else in the file names an intrinsic.
+ * One block per instruction set, the same names in the same order. Nothing else in the file names an intrinsic, but for
+ * mmax_f64_sqrt.
  *
  *   mmax_real            float or double, in C's terms; MMAX_BITS, the integer of its size
  *   mmax_vec, mmax_mask  a register of MMAX_WIDTH reals, and one truth value for each
@@ -2266,7 +2277,7 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #    endif
 #    if MMAX_PASS_DOUBLE
 #        define mmax_s_fma(a, b, c)      mmax_s_dfma(a, b, c)
-#        define mmax_s_sqrt(a)           sqrt(a)
+#        define mmax_s_sqrt(a)           mmax_f64_sqrt(a)
 #        define MMAX_REAL_MAX            DBL_MAX
 #        define MMAX_SAFE                1e60 /* its cube is far from MMAX_REAL_MAX */
 #        define MMAX_REAL_MIN            DBL_MIN
@@ -2290,7 +2301,7 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #        else
 #            define mmax_s_fma(a, b, c) ((float)((float)((a) * (b)) + (c)))
 #        endif
-#        define mmax_s_sqrt(a)           ((float)sqrt(a))
+#        define mmax_s_sqrt(a)           ((float)mmax_f64_sqrt(a))
 #        define MMAX_REAL_MAX            FLT_MAX
 #        define MMAX_SAFE                1e9f
 #        define MMAX_REAL_MIN            FLT_MIN
@@ -4319,7 +4330,7 @@ MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last
     } else {
         /* The nearer root of sum (v - step)^2 = 1; where so many entries have none, Newton's step on | v | - 1. */
         const double root = mmax_s_dfma(a->first, a->first, -(a->count * a->excess));
-        const double norm = sqrt(root > 0 ? root : a->second);
+        const double norm = mmax_f64_sqrt(root > 0 ? root : a->second);
         const double step = root > 0 ? a->excess / (a->first + norm) : norm * a->excess / ((norm + 1) * a->first);
         *exact = *exact && root > 0 && step < -t / 64 && step > t / 64;
         return step;
@@ -4780,7 +4791,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
                                               const MMAX_(call) * c, int function)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), zero = mmax_v_zero();
-    const mmax_vec q_all = mmax_v_set((mmax_real)q), root = mmax_v_set((mmax_real)sqrt(q));
+    const mmax_vec q_all = mmax_v_set((mmax_real)q), root = mmax_v_set((mmax_real)mmax_f64_sqrt(q));
     MMAX_(sum) sums[2];
     double below;
     MMAX_(sums_clear)(sums, 2);
@@ -4906,7 +4917,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
         if (!smooth && r > 0.5) {
             value = MMAX_(small_loss)(entries, count, x_target, &tau, &w, function);
         } else {
-            const double root = sqrt(q_target), beyond = MMAX_(below_tau)(x_target, &tau, &w, c, unit);
+            const double root = mmax_f64_sqrt(q_target), beyond = MMAX_(below_tau)(x_target, &tau, &w, c, unit);
             for (int after = 0; after < 2; ++after) {
                 const size_t from = after ? at + 1 : 0, to = after ? count : at;
                 if (from < to) {
