@@ -743,5 +743,22 @@ int main(void)
             }
         }
     }
+    TEST("log_softmax does not round the scale to float") {
+        const function *f = function_named("log_softmax_f32");
+        FOR_EACH_ISA(isa)
+            for (int k = 7; k < 100; ++k) {
+                /* The first entry has all the weight; in float the scale would be 1. */
+                call c = call_of(f, 1, 2, NORMAL_1, 0);
+                double x = -(double)(float)(1.99 * ldexp(1, k)), expected, got;
+                c.s.scale = 1 + 0.95 / 16777216;
+                set(f, c.array[X], 0, 0);
+                set(f, c.array[X], 1, x);
+                expected = c.s.scale * x;
+                CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 2));
+                got = get(f, c.array[OUT], 1);
+                CHECK(fabs(got - expected) <= 0.75 * ldexp(1, k - 23), AT ": %.9g, not %.17g", AT_ARGS(f, 2), got,
+                      expected);
+            }
+    }
     return check_report();
 }

@@ -615,6 +615,23 @@ static void test_values(void)
                         }
                     }
     }
+    TEST("log_softmax of scores whose difference is beyond T's range, but not scaled") {
+        static const char *const names[] = {"log_softmax_f32", "log_softmax_f64"};
+        for (int k = 0; k < 2; ++k) {
+            const function *f = function_named(names[k]);
+            FOR_EACH_ISA(isa)
+                for (size_t n = 2; n < 70; n = 2 * n + 1) {
+                    call c = call_of(f, 1, n, NORMAL_1, 38);
+                    double half = -0.5 * largest(f), got;
+                    c.s.scale = 0.25;
+                    set(f, c.array[X], 0, largest(f));
+                    set(f, c.array[X], n - 1, -largest(f));
+                    check_ok(f, &c);
+                    got = get(f, c.array[OUT], n - 1);
+                    CHECK(fabs(got / half - 1) <= 2 * eps_of(f), AT ": %g, not %g", AT_ARGS(f, n), got, half);
+                }
+        }
+    }
 }
 
 /* ==== overflow of sigma and of scale * x ==== */
