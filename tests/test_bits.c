@@ -195,6 +195,29 @@ static void check_rows(const function *f, size_t n, law l)
     }
 }
 
+/* A row with a special entry, or one as large as can be: short rows are worked on several at a time. */
+static void check_special_rows(const function *f, size_t n, int which)
+{
+    /* Both orders overflow, the second decides: -inf. */
+    static const mmax_multimax_params steep = {2, {-9, 1.5}, {9, 0.5}, {0, 0}, {0, 0}};
+    int fma_seen = 0;
+    FOR_EACH_ISA(isa) {
+        call c = call_of(f, 1, n, NORMAL_1, 60 + (uint64_t)which);
+        size_t at = random_below(n);
+        if (which < SPECIALS) {
+            set_special(f, c.array[X], at, (special)which);
+        } else {
+            set(f, c.array[X], at, (which == SPECIALS ? 0.9 : -0.9) * largest(f));
+            c.p = f->order == 2 ? &steep : c.p;
+        }
+        make_y(f, &c);
+        run_alone(f, &c);
+        check_isa(f, n, isa, &fma_seen);
+        check_in_batch(f, &c, MAX_ROWS, 1, 0, 0);
+        check_in_batch(f, &c, MAX_ROWS, 2, 0, 0);
+    }
+}
+
 static void test_places(void)
 {
     TEST("a row's bits: alone, in any batch, stride, offset, in place, with lengths, on every instruction set") {
@@ -202,6 +225,15 @@ static void test_places(void)
             for (size_t n = 1; n <= 258; n = n > 131 - LENGTH_STEP && n < 255 ? 255 : n + LENGTH_STEP) {
                 for (int l = 0; l < LAWS; ++l) {
                     check_rows(f, n, (law)l);
+                }
+            }
+        }
+    }
+    TEST("the same for rows with NaN, infinities or the largest numbers") {
+        FOR_EACH_FUNCTION(f) {
+            for (size_t n = 1; n < 70; n += LENGTH_STEP) {
+                for (int which = 0; which < SPECIALS + 2; ++which) {
+                    check_special_rows(f, n, which);
                 }
             }
         }

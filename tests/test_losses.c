@@ -667,6 +667,29 @@ int main(void)
             }
         }
     }
+    TEST("a target at a kink adds nothing to the kink's gradients") {
+        FOR_EACH_LOSS(f)
+        FOR_EACH_ISA(isa)
+            for (int below = 0; f->order && below < 2; ++below) {
+                /* The other entry is on the side where the kink of interest has no term. */
+                mmax_multimax_params p = params_of_order[f->order];
+                call c = call_of(f, 1, 2, NORMAL_1, 4);
+                for (int i = 0; i < 2; ++i) {
+                    p.b[i] = p.d[i] = 0.5;
+                }
+                c.p = &p;
+                set(f, c.array[X], 0, 0.5);
+                set(f, c.array[X], 1, below ? -1 : 2);
+                index_storage[0] = 0;
+                CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 2));
+                for (int i = 0; i < f->order; ++i) {
+                    const double *kink = below ? c.gp->d : c.gp->b, *slope = below ? c.gp->t_d : c.gp->t_b;
+                    const double *other = below ? c.gp->b : c.gp->d;
+                    CHECK(kink[i] == 0 && slope[i] == 0 && other[i] != 0, AT ": %g, %g, %g", AT_ARGS(f, 2), kink[i],
+                          slope[i], other[i]);
+                }
+            }
+    }
     TEST("evsoftmax with an epsilon of (0, 1]; with 1 it is softmax") {
         static const double epsilons[] = {1, 0.5, 1e-3, 1e-12, 1e-30, 1e-300};
         FOR_EACH_LOSS(f)

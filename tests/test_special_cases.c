@@ -272,6 +272,17 @@ static void test_no_active_entry(void)
 
 /* ==== NaN and +inf ==== */
 
+/* How many of the gradients of parameters that the function has are NaN. */
+static int count_nan_gp(const function *f)
+{
+    int count = 0;
+    for (int i = 0; i < f->order; ++i) {
+        count += is_nan_double(gp_storage.t_b[i]) + is_nan_double(gp_storage.t_d[i]);
+        count += is_nan_double(gp_storage.b[i]) + is_nan_double(gp_storage.d[i]);
+    }
+    return count;
+}
+
 /* Entry `at` of row 1 of role r becomes special: the result is that of `clean`, but for row 1, or entry `at` alone. */
 static void check_poisoned(const function *f, const call *c, role r, size_t at, special which,
                            const double *clean_value)
@@ -279,6 +290,7 @@ static void check_poisoned(const function *f, const call *c, role r, size_t at, 
     size_t n = c->s.cols, i = n + at;
     uint64_t before = get_bits(f, c->array[r], i);
     set_special(f, c->array[r], i, which);
+    memset(&gp_storage, 0, sizeof gp_storage);
     check_ok(f, c);
     for (size_t k = 0; k < n; ++k) {
         if (!has(f, ELEMENTWISE) || k == at) {
@@ -292,6 +304,11 @@ static void check_poisoned(const function *f, const call *c, role r, size_t at, 
         if (!has(f, ELEMENTWISE) || k == at) {
             expected[n + k] = get_bits(f, shadow[OUT], k);
         }
+    }
+    if (has(f, HAS_GP)) { /* an entry of seglu may be beside a kink */
+        int nan = count_nan_gp(f);
+        CHECK(has(f, ELEMENTWISE) ? nan > 0 : nan == 4 * f->order, AT ": a NaN at %u makes %d gradients of gp NaN",
+              AT_ARGS(f, n), (unsigned)at, nan);
     }
     if (f->kind == LOSS || f->kind == METRIC) {
         CHECK(is_nan_double(row_storage[1]), AT ": a NaN at %u gives %g", AT_ARGS(f, n), (unsigned)at, row_storage[1]);
@@ -411,6 +428,7 @@ static void test_losses(void)
                             expected[i] = 0;
                         }
                         index_storage[1] = (int32_t)(random_bits() | 0x80000000u);
+                        row_storage[1] = 1;
                         check_ok(f, &c);
                         check_output(f, &c, 2 * n, "ignored row");
                         CHECK(bits_of(row_storage[1]) == 0, AT ": loss %g", AT_ARGS(f, n), row_storage[1]);
