@@ -198,8 +198,8 @@ static void check_rows(const function *f, size_t n, law l)
 /* A row with a special entry, or one as large as can be: short rows are worked on several at a time. */
 static void check_special_rows(const function *f, size_t n, int which)
 {
-    /* Both orders overflow, the second decides: -inf. */
-    static const mmax_multimax_params steep = {2, {-9, 1.5}, {9, 0.5}, {0, 0}, {0, 0}};
+    /* Both orders overflow, the second decides: +inf. */
+    static const mmax_multimax_params steep = {2, {9, 0.5}, {-9, 1.5}, {0, 0}, {0, 0}};
     int fma_seen = 0;
     FOR_EACH_ISA(isa) {
         call c = call_of(f, 1, n, NORMAL_1, 60 + (uint64_t)which);

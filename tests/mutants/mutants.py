@@ -1,0 +1,348 @@
+"""The mutants of run.py.
+
+`old` stands once between `anchor`, which stands once in the header, and the next line that is a closing brace alone.
+`tests` are tried in this order; one of them must fail.
+"""
+from collections import namedtuple
+
+Mutant = namedtuple("Mutant", "name anchor old new tests tier")
+MUTANTS = []
+
+
+def function(anchor, tier="scalar"):
+    """Mutants of what begins at the anchor. Plain C compiles fastest; AVX2 has the code for registers of many lanes."""
+
+    def add(name, old, new, tests):
+        MUTANTS.append(Mutant(name, anchor, old, new, tests, tier))
+
+    return add
+
+
+# ---- checks ----
+m = function("MMAX_STATIC int mmax_collide(")
+m("alias: neighbours count as overlapping", "? q - p >= mmax", "? q - p > mmax", "special_cases memory")
+m("alias: one entry may overlap", "? q - p >= mmax_extent_of(a, s, size)", "? q - p + size >= mmax_extent_of(a, s, size)",
+  "special_cases")
+m("alias: other side, one entry may overlap", ": p - q >= mmax_extent_of(b, s, size)",
+  ": p - q + size >= mmax_extent_of(b, s, size)", "special_cases")
+m("alias: interleaved rows must leave a gap before", "offset >= s->cols * size &&", "offset > s->cols * size &&",
+  "special_cases")
+m("alias: interleaved rows must leave a gap after", "<= a_stride * size)", "< a_stride * size)", "special_cases")
+m("alias: interleaved rows may overlap by one", "offset + s->cols * size <= a_stride * size",
+  "offset + s->cols * size <= a_stride * size + size", "special_cases")
+m("alias: same pointer is enough for in place", "p == q && a_stride == b_stride", "p == q", "special_cases")
+
+m = function("MMAX_STATIC mmax_status mmax_check(")
+m("shape: stride one below cols passes", "(stride < s->cols ||", "(stride + 1 < s->cols ||", "special_cases")
+m("shape: length one above cols passes", "s->lengths[row] > s->cols", "s->lengths[row] > s->cols + 1", "special_cases")
+m("shape: strides matter for one row", "*strides[i] == 0 || s->rows == 1", "*strides[i] == 0", "special_cases")
+m("shape: rows * stride may overflow", "(s->rows > 1 && stride > (limit / size - s->cols) / (s->rows - 1))", "0",
+  "special_cases")
+m("param: scale that rounds to 0 passes", "s->scale <= 7.006492321624085e-46", "s->scale < 7.006492321624085e-46",
+  "special_cases")
+m("param: negative scale passes", "!(s->scale > 0) || ", "", "special_cases")
+m("default: scale 0 is not 1", "s->scale = s->scale == 0 ? 1 : s->scale;",
+  "s->scale = s->scale == 0 ? 0.5 : s->scale;", "api")
+
+m = function("MMAX_STATIC mmax_status mmax_check_targets(")
+m("target: index n passes", "(size_t)t->index[row] >= n", "(size_t)t->index[row] > n", "special_cases")
+m("target: lengths ignored", "s->lengths ? s->lengths[row] : s->cols", "s->cols", "special_cases")
+m("target: smoothing 1 passes", "t->label_smoothing < 1)", "t->label_smoothing <= 1)", "special_cases")
+m("default: grad_scale 0 is not 1", "t->grad_scale == 0", "t->grad_scale < 0", "api")
+
+m = function("MMAX_STATIC mmax_status mmax_check_params(")
+m("param: order 1 reads the second entries", "i < p->order", "i < 2", "api")
+m("param: order 3 passes", "p->order != 1 && p->order != 2", "p->order < 1", "special_cases")
+
+m = function("MMAX_INLINE float mmax_f32_floor(")
+m("metric: a threshold that is a float is moved", "(double)f > a", "(double)f >= a", "api")
+
+m = function("MMAX_INLINE double mmax_largest(")
+m("sigma: negative parameters seem small", "b = b < 0 ? -b : b;", "", "special_cases")
+
+# ---- vector layer ----
+m = function("#        define mmax_v_load_part(p, count, fill) \\\n            mmax_v_select(mmax_v_as_mask", "avx2")
+m("avx2: part of a register without its last entry", "MMAX_I(maskload)(p, mmax_v_lanes(count))",
+  "MMAX_I(maskload)(p, mmax_v_lanes((count)-1))", "special_cases")
+m("avx2: a store of part writes one lane more", "MMAX_I(maskstore)(p, mmax_v_lanes(count), a)",
+  "MMAX_I(maskstore)(p, mmax_v_lanes((count) + 1), a)", "memory")
+m("avx2: abs does nothing", "MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)", "(a)", "special_cases")
+
+m = function("_mm256_loadu_si256((const __m256i *)(const void *)mmax_pow2_table_f32), \\\n", "avx2")
+m("avx2: one lane group lost in the fold", "_mm256_add_pd(high[1], high[3])", "_mm256_add_pd(high[1], high[1])",
+  "forward")
+
+m = function("MMAX_INLINE float MMAX_(hmax)(__m256 a)", "avx2")
+m("avx2: hmax forgets half of the lanes", "_mm_max_ps(four, _mm_movehl_ps(four, four))", "four", "forward")
+
+m = function("MMAX_INLINE double MMAX_(hmax)(__m256d a)", "avx2")
+m("avx2: f64 hmax forgets odd lanes", "_mm_max_sd(two, _mm_unpackhi_pd(two, two))", "two", "forward")
+
+m = function("MMAX_INLINE float MMAX_(hmin)(__m128 a)", "sse2")
+m("sse2: hmin forgets half of the lanes", "_mm_min_ps(a, _mm_movehl_ps(a, a))", "a", "special_cases forward")
+
+m = function("        __m128d low[4], high[4];", "sse2")
+m("sse2: one lane group lost in the fold", "_mm_add_pd(low[1], low[3])", "low[1]", "forward")
+
+m = function("MMAX_INLINE double MMAX_(d_total)(const double *sum)")
+m("plain C: the last lane lost in the total", "sum[3] + sum[7]", "sum[3]", "forward")
+
+m = function("MMAX_COMPARE(ne, int, a != b)")
+m("plain C: not <= is false for NaN", "!(a <= b)", "a > b", "special_cases")
+
+# ---- sums and sweeps ----
+m = function("MMAX_INLINE void MMAX_(sum_add)(")
+m("f64 sum: only the last rounding is kept", "mmax_d_add(total->error[j], lost)", "lost", "forward losses")
+m("f64 sum: roundings are added with the wrong sign", "mmax_d_add(total->error[j], lost)",
+  "mmax_d_sub(total->error[j], lost)", "forward losses")
+
+m = function("#    define MMAX_SWEEP(n, step)", "avx2")
+m("sweep: the last entry is missed", "for (; at_ < (n);", "for (; at_ + 1 < (n);", "special_cases")
+
+m = function("#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)", "avx2")
+m("sweep with sums: a register of one entry is missed", "if (from_ < end_) {", "if (from_ + 1 < end_) {",
+  "special_cases forward")
+m("sweep with sums: a chunk less", "chunk_ < (n); chunk_ += MMAX_CHUNK", "chunk_ + MMAX_CHUNK < (n) || chunk_ == 0; "
+  "chunk_ += MMAX_CHUNK", "backward forward")
+
+# ---- what a call prepares ----
+m = function("MMAX_INLINE MMAX_(call) MMAX_(call_of)(")
+m("multimax forgets the scale", "c.input_scale = (mmax_real)scale;", "c.input_scale = 1;", "forward")
+m("f32 exp without the low part of log2(e)", "c.log2e_low = (float)(product - (double)c.log2e_high);",
+  "c.log2e_low = 0;", "forward")
+m("f64 exp without the rest of log2(e)", "+ exponent_scale * MMAX_LOG2E_REST", "", "forward")
+m("the low part of the scale is lost", "c.scale_low = (mmax_real)(exponent_scale - (double)c.scale_high);",
+  "c.scale_low = 0;", "losses forward")
+m("a term with t_b = 1 is not absent", "p->t_b[i] == 1.0 ? -MMAX_REAL_MAX : ", "", "special_cases")
+m("1 - t_b has the wrong sign", "(1.0 - p->t_b[i])", "(p->t_b[i] - 1.0)", "golden")
+m("huge parameters seem safe", "largest < MMAX_SAFE ? c.safe : -1", "c.safe", "special_cases")
+m("a tiny scale is not brought within range", "exponent_scale *= MMAX_TWO_TO_64;", "exponent_scale *= 1;",
+  "special_cases forward")
+
+# ---- exponential and origin ----
+m = function("#        define MMAX_ROUND_TO_EIGHTH    1572864.0f")
+m("f32 exp: a digit of a coefficient", "5.55081218481064e-2f", "5.95081218481064e-2f", "forward")
+
+m = function("#        define MMAX_ROUND_TO_EIGHTH 844424930131968.0")
+m("f64 exp: a digit of a coefficient", "9.618129084775991350e-3", "9.618139084775991350e-3", "forward")
+
+m = function("MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(", "avx2")
+m("rows far from 0 are not shifted", "o.shift = max;", "o.shift = 0;", "special_cases")
+m("rows with masks are taken for others", "} else if (min == -MMAX_INFINITY) {", "} else if (0) {",
+  "special_cases losses")
+m("differences may overflow", "c->before * (mmax_real)0.25", "c->before", "special_cases")
+m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN", "special_cases forward")
+
+# ---- sigma ----
+m = function("MMAX_INLINE mmax_vec MMAX_(sigma)(")
+m("sigma: first order above d from the wrong kink", "mmax_v_sub(mmax_v_max(s, d1), d1), a)",
+  "mmax_v_sub(mmax_v_max(s, d1), b1), a)", "forward")
+m("sigma: the second term above is linear", "a = mmax_v_fma(above, v, mmax_v_fma(below, u, a));",
+  "a = mmax_v_add(above, mmax_v_fma(below, u, a));", "golden")
+m("sigma: overflowing second order does not decide",
+  "mmax_v_select(mmax_v_lt(largest, mmax_v_abs(second)), second, mmax_v_add(first, second))",
+  "mmax_v_add(first, second)", "special_cases")
+m("sigma sees the mask", "mmax_v_select(mmax_v_nle(mmax_v_abs(s), largest), s, a)", "a", "special_cases")
+
+# ---- first pass ----
+m = function("MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(", "avx2")
+m("extremes: the smallest is the last", "min_##part[k] = mmax_v_min(logit, min_##part[k]);", "min_##part[k] = logit;",
+  "special_cases losses")
+m("evsoftmax: the mean sums what is past the end", "MMAX_(first_upto)(logit, left)", "logit", "forward")
+
+m = function("MMAX_INLINE int MMAX_(sigma_row)(")
+m("sigma: NaN is not seen", "mmax_m_or(beyond, mmax_v_nle(score, largest))", "beyond", "special_cases")
+m("sigma: the smallest score is not asked", "s_extremes.max <= c->safe && s_extremes.min >= -c->safe",
+  "s_extremes.max <= c->safe", "special_cases")
+
+m = function("MMAX_INLINE int MMAX_(begin_row)(")
+m("a NaN row without positive entries seems empty", "e.max < 0 && !MMAX_(has_nan)(x, n)", "e.max < 0", "special_cases")
+m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
+
+m = function("MMAX_STATIC double MMAX_(careful_mean)(")
+m("evsoftmax: masks count in the mean", "count += 1;", "count = (double)n;", "special_cases forward")
+
+m = function("MMAX_INLINE mmax_real MMAX_(mean_of)(")
+m("evsoftmax: the mean may lie above all entries", "mean < max ? (mmax_real)mean : max", "(mmax_real)mean",
+  "special_cases environment")
+
+# ---- exponentials and weights ----
+m = function("MMAX_INLINE mmax_vec MMAX_(exp_part)(")
+m("evsoftmax: an entry at the mean is not kept", "mmax_v_lt(x, mmax_v_set(o->mean))", "mmax_v_le(x, mmax_v_set(o->mean))",
+  "special_cases")
+m("evsoftmax: epsilon is forgotten", "mmax_v_mul(e, mmax_v_set(c->epsilon))", "mmax_v_zero()", "golden forward losses")
+
+m = function("MMAX_INLINE double MMAX_(exp_row)(", "avx2")
+m("exp: the entry after a whole block is lost", "if (left > MMAX_LANES) {", "if (left > MMAX_LANES + 1) {", "forward")
+m("exp: what is left of a long row is not summed", "if (chunk == 0) {", "if (chunk > whole) {", "forward")
+m("exp: roundings of the sum are dropped", "MMAX_(sum_add)(sum, lost);", "", "forward")
+m("exp: roundings of the sum have the wrong sign",
+  "mmax_v_add(lost[k], mmax_v_sub(both_", "mmax_v_sub(lost[k], mmax_v_sub(both_", "forward")
+
+m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(")
+m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE);", "w.smallest = 0;",
+  "special_cases")
+
+# ---- rows and groups of rows ----
+m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
+m("rows: y's stride for x", "x + (row + i) * s->x_stride", "x + (row + i) * s->y_stride", "memory bits")
+m("rows: lengths ignored", "s->lengths ? s->lengths[row + i] : s->cols", "s->cols", "special_cases")
+m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, s->cols - r[i].n, 0);",
+  "MMAX_(fill)(r[i].y + r[i].n + 1, s->cols - r[i].n - 1, 0);", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
+m("short rows: the largest is that of the last register", "i == 0 ? score : mmax_v_max(score, row_max)", "score",
+  "bits special_cases forward")
+m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(s->n - at))", "logit",
+  "bits")
+m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_set(c->safe))",
+  "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
+
+m = function("MMAX_INLINE void MMAX_(group_end)(", "avx2")
+m("short rows: NaN is not seen", "!mmax_f64_is_finite(g->total[r])", "0", "bits")
+
+m = function("MMAX_INLINE void MMAX_(normalise)(", "avx2")
+m("short rows: lengths ignored", " && !s->lengths", "", "bits")
+m("short rows: rows left over begin at the wrong x", "x += done * s->x_stride;", "x += done * s->y_stride;",
+  "memory bits")
+
+# ---- logarithms and losses ----
+m = function("MMAX_STATIC double MMAX_(log1p)(")
+m("log: a term of the series", "1.0 / 3", "1.0 / 3.0001", "losses")
+m("log: cancels for small arguments", "(exponent == 0)", "(exponent == 99)", "losses")
+
+m = function("    MMAX_(exp_sums_of)(")
+m("log: the rest beside a large entry is lost", "result.sum < 1.75 * e_max", "result.sum < 0", "losses")
+m("log: the block of the largest entry is the last", "top_at = at;", "top_at = 0;", "losses forward")
+
+m = function("MMAX_INLINE void MMAX_(log_row_of)(")
+m("log: subtracts the sum's logarithm twice", "log = mmax_v_sub(log, log_high);",
+  "log = mmax_v_sub(mmax_v_sub(log, log_high), log_high);", "losses")
+m("log: masks are finite", "log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);", "", "special_cases")
+
+m = function("MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(")
+m("slope: the factor 2 of the second order below", "-2 * c->below[1]", "-1 * c->below[1]", "backward golden")
+m("slope: the factor of gx is forgotten", "k.scale = (mmax_real)gx_scale;", "k.scale = 1;", "losses")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(slopes_step)(")
+m("kink: an entry at b counts as below", "mmax_v_lt(s, b1)", "mmax_v_le(s, b1)", "backward")
+m("kink: an entry at d counts as above", "mmax_v_lt(d1, s)", "mmax_v_le(d1, s)", "backward")
+m("gp: t_d of the second order from the wrong side", "mmax_v_fma(gv, v, lanes[5][k])", "mmax_v_fma(gu, u, lanes[5][k])",
+  "backward")
+m("gp: b of the first order counts every entry", "mmax_v_keep(below, g)", "g", "backward")
+m("slope: below and above replace each other", "mmax_v_add(slope, mmax_v_set(t->above[0]))",
+  "mmax_v_add(mmax_v_set((mmax_real)1), mmax_v_set(t->above[0]))", "backward golden")
+
+m = function("MMAX_INLINE void MMAX_(slopes_finish)(")
+m("gp: wrong sign of t_b", "gp->t_b[i] - sums[0]", "gp->t_b[i] + sums[0]", "golden")
+m("gp: d of the second order without its factor", "n * (1 - p->t_d[i])", "(1 - p->t_d[i])", "golden")
+m("gp: order 1 writes the second entries", "i < p->order", "i < 2", "api")
+m("gp: is set, not added to", "gp->t_d[i] = gp->t_d[i] + sums[1];", "gp->t_d[i] = sums[1];", "api")
+m("gp: a target at its kink b counts", "du = i == 0 ? s < k->b[i] : u", "du = i == 0 ? s <= k->b[i] : u", "losses")
+m("gp: a target at its kink d counts", "dv = i == 0 ? s > k->d[i] : v", "dv = i == 0 ? s >= k->d[i] : v", "losses")
+
+m = function("MMAX_(row_spread)(const mmax_real *x")
+m("smoothing: masks count", "mmax_v_keep(active, one)", "one", "losses special_cases")
+m("smoothing: evsoftmax forgets its low entries", "mmax_v_keep(low, one)", "mmax_v_zero()", "losses")
+
+m = function("MMAX_INLINE void MMAX_(loss_gradient_of)(")
+m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * factor)", "losses")
+
+m = function("MMAX_INLINE void MMAX_(loss_row)(")
+m("loss: grad_scale is dropped", "t->grad_scale * c->scale;", "c->scale;", "losses")
+m("loss: gp without grad_scale", "&kinks, t->grad_scale);", "&kinks, 1);", "losses")
+m("loss: a masked target has a finite loss", "masked ? mmax_f64_from_bits(0x7ff0000000000000) : MMAX_(limited)(value)",
+  "MMAX_(limited)(value)", "special_cases")
+m("loss: evsoftmax's target at the mean is low", "x_target < o.mean", "x_target <= o.mean", "losses")
+m("loss: NaN is not passed on to gp", "if (gp && row == MMAX_IS_NAN) {", "if (0) {", "special_cases")
+m("loss: smoothing is left out at the target", "(e_target / sums.sum - q - (1 - t->smoothing))",
+  "(e_target / sums.sum - (1 - t->smoothing))", "losses")
+
+m = function("MMAX_INLINE void MMAX_(loss_ignored)(")
+m("an ignored row keeps its old loss", "loss[row] = 0;", "", "special_cases")
+
+m = function("#    define MMAX_EACH_TARGET(row_code)")
+m("target: -1 is a class", "t.index < 0", "t.index < -1", "special_cases")
+
+# ---- sparsemax and entmax15 ----
+m = function("MMAX_STATIC void MMAX_(collect)(")
+m("candidates: NaN is none", "const mmax_mask close = mmax_v_nle(x, reach);",
+  "const mmax_mask close = mmax_v_lt(reach, x);", "special_cases")
+
+m = function("MMAX_(sums_of_few)(const mmax_real *x")
+m("few candidates: the count is one too low", "int count = 1, top_seen = 0;", "int count = 0, top_seen = 0;", "forward")
+
+m = function("MMAX_INLINE MMAX_(above) MMAX_(sums_above)(")
+m("many candidates: held ones are lost", "w->next = w->count = 0;", "w->count = 0;", "forward")
+
+m = function("MMAX_INLINE double MMAX_(tau_step)(")
+m("tau: any count is the last", "*exact = a->count == last_count;", "*exact = 1;", "forward")
+m("tau: sparsemax divides by one too many", "a->excess / a->count;", "a->excess / (a->count + 1);", "forward passes")
+m("tau: entmax15 takes the further root", "a->excess / (a->first + norm)", "(a->first + norm) / a->count", "forward")
+
+m = function("MMAX_INLINE int MMAX_(find_tau)(")
+m("bisection: too early", "(tau->passes >= 16 && tau->passes % 2 == 0)", "(tau->passes >= 2 && tau->passes % 2 == 0)",
+  "passes")
+m("bisection: the upper bound stays", "upper = t;", "upper = 0;", "passes")
+m("bisection: NaN rows are normal", "!mmax_f64_is_finite(a.first)", "0", "special_cases")
+
+m = function("MMAX_INLINE int MMAX_(begin_threshold)(")
+m("candidates: the reach is too short", "* 1.001", "* 0.95", "forward")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(threshold_weight)(")
+m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_set(MMAX_REAL_MIN_ROOT), v), v);", "",
+  "golden")
+
+m = function("MMAX_INLINE double MMAX_(threshold_loss_part)(")
+m("entmax15 loss: the factor 2 of the entries below tau", "? q : 2 * q", "? q : q", "losses")
+m("entmax15 loss: 2/3", "(mmax_real)(2.0 / 3)", "(mmax_real)(1.0 / 3)", "losses")
+
+m = function("MMAX_INLINE double MMAX_(small_loss)(")
+m("entmax15 loss: a sign where it is small", "3 - missing", "3 + missing", "losses")
+
+m = function("MMAX_INLINE void MMAX_(threshold_loss_row)(")
+m("threshold loss: masks count in the smoothing", "active += !mmax_is_masked(x[i]);", "active += 1;", "losses")
+m("threshold loss: the target's gradient without q", "gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);",
+  "gx[index] = masked ? 0 : (mmax_real)(p * factor);", "losses")
+
+# ---- tanhmax ----
+m = function("MMAX_INLINE void MMAX_(sinh_cosh)(")
+m("tanhmax: even, not odd", "mmax_v_sub(up, down)), x);", "mmax_v_sub(up, down)), a);", "properties")
+m("tanhmax: cancels near 0", "mmax_v_lt(s, mmax_v_set((mmax_real)1))", "mmax_v_lt(s, mmax_v_zero())", "forward")
+
+m = function("MMAX_INLINE void MMAX_(cosh_row)(")
+m("tanhmax backward: wrong sign of the mean", "(mmax_real)-dot_total", "(mmax_real)dot_total", "backward")
+m("tanhmax backward: the scale is forgotten", "mmax_v_mul(cosh_, scale)", "cosh_", "backward")
+m("tanhmax backward: NaN is not seen",
+  "mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total) || !mmax_f64_is_finite(sum_total)", "0", "special_cases")
+
+# ---- seglu ----
+m = function("MMAX_STATIC void MMAX_(seglu)(")
+m("seglu: results may be subnormal", "y_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(y_)), y_);", "", "special_cases")
+m("seglu: +inf stays", "mmax_m_or(mmax_v_nle(x_, largest), mmax_v_ne(y_, y_))", "mmax_v_ne(y_, y_)", "special_cases")
+
+m = function("MMAX_STATIC void MMAX_(seglu_backward)(")
+m("seglu backward: past the length nothing is written", "MMAX_(fill)(gx_row + n, s->cols - n, 0);", "", "special_cases")
+m("seglu backward: x's stride for gy", "gy + row * s->gy_stride", "gy + row * s->x_stride", "memory bits")
+
+# ---- backward ----
+m = function("MMAX_INLINE int MMAX_(backward_row)(", "avx2")
+m("backward: not the mean of the support", "mean = mean / total;", "", "backward")
+m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
+m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked))",
+  "MMAX_(load_upto)(gy + at, left, zero)", "special_cases")
+m("backward: large x are not seen", "mmax_v_nle(mmax_v_abs(x_), safe)", "mmax_m_none()", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(backward)(")
+m("backward: y's stride for gy", "gy + row * s->gy_stride", "gy + row * s->y_stride", "memory bits")
+m("backward: the scale of a logarithm is forgotten", "call.scale = s->scale;", "", "backward losses")
+m("backward: lengths ignored", "s->lengths ? s->lengths[row] : s->cols", "s->cols", "special_cases")
+
+# ---- metrics ----
+m = function("MMAX_INLINE double MMAX_(metric_mean)(")
+m("metric: an entry equal to epsilon counts", "mmax_v_lt(epsilon, x_)", "mmax_v_le(epsilon, x_)", "api")
+m("metric: masks count as sparse", "mmax_m_and(active_, mmax_v_lt(x_, epsilon))", "mmax_v_lt(x_, epsilon)",
+  "special_cases api")
+
+m = function("MMAX_INLINE double MMAX_(softmax_min)(")
+m("metric: the reference is that of a mask", "!mmax_is_masked(x[i]) && ", "", "special_cases api")
