@@ -21,8 +21,8 @@ def function(anchor, tier="scalar"):
 # ---- checks ----
 m = function("MMAX_STATIC int mmax_collide(")
 m("alias: neighbours count as overlapping", "? q - p >= mmax", "? q - p > mmax", "special_cases memory")
-m("alias: one entry may overlap", "? q - p >= mmax_extent_of(a, s, size)", "? q - p + size >= mmax_extent_of(a, s, size)",
-  "special_cases")
+m("alias: one entry may overlap", "? q - p >= mmax_extent_of(a, s, size)",
+  "? q - p + size >= mmax_extent_of(a, s, size)", "special_cases")
 m("alias: other side, one entry may overlap", ": p - q >= mmax_extent_of(b, s, size)",
   ": p - q + size >= mmax_extent_of(b, s, size)", "special_cases")
 m("alias: interleaved rows must leave a gap before", "offset >= s->cols * size &&", "offset > s->cols * size &&",
@@ -131,7 +131,8 @@ m("rows far from 0 are not shifted", "o.shift = max;", "o.shift = 0;", "special_
 m("rows with masks are taken for others", "} else if (min == -MMAX_INFINITY) {", "} else if (0) {",
   "special_cases losses")
 m("differences may overflow", "c->before * (mmax_real)0.25", "c->before", "special_cases")
-m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN", "special_cases forward")
+m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN",
+  "special_cases forward")
 
 # ---- sigma ----
 m = function("MMAX_INLINE mmax_vec MMAX_(sigma)(")
@@ -168,8 +169,8 @@ m("evsoftmax: the mean may lie above all entries", "mean < max ? (mmax_real)mean
 
 # ---- exponentials and weights ----
 m = function("MMAX_INLINE mmax_vec MMAX_(exp_part)(")
-m("evsoftmax: an entry at the mean is not kept", "mmax_v_lt(x, mmax_v_set(o->mean))", "mmax_v_le(x, mmax_v_set(o->mean))",
-  "special_cases")
+m("evsoftmax: an entry at the mean is not kept", "mmax_v_lt(x, mmax_v_set(o->mean))",
+  "mmax_v_le(x, mmax_v_set(o->mean))", "special_cases")
 m("evsoftmax: epsilon is forgotten", "mmax_v_mul(e, mmax_v_set(c->epsilon))", "mmax_v_zero()", "golden forward losses")
 
 m = function("MMAX_INLINE double MMAX_(exp_row)(", "avx2")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the tests: each mutant of include/multimax.h, one small mistake, must be found by a test that was named for it.
+"""Checks the tests: each mutant of include/multimax.h, one small mistake, must be found by a test named for it.
 
-    python3 tests/mutants/run.py            all of mutants.py: ten minutes on one core
+    python3 tests/mutants/run.py            all of mutants.py: a quarter of an hour on one core
     python3 tests/mutants/run.py WORD...    those whose name holds one of the words
 
 Needs an x86-64 processor with AVX2 and FMA, and gcc or clang ($CC, default cc). Only the header is compiled anew for a
@@ -79,8 +79,8 @@ class Builder:
             return out
         if (test, tier) not in self.objects:
             self.objects[test, tier] = self.path("%s-%s.o" % (test, tier))
-            compile_c(TIERS[tier] + ["-O1", "-DMULTIMAX_EXTERN", "-DLENGTH_STEP=4", "-I" + INCLUDE, "-I" + TESTS, "-c", source,
-                                     "-o", self.objects[test, tier]])
+            compile_c(TIERS[tier] + ["-O1", "-DMULTIMAX_EXTERN", "-DLENGTH_STEP=4", "-I" + INCLUDE, "-I" + TESTS,
+                                     "-c", source, "-o", self.objects[test, tier]])
         compile_c([self.objects[test, tier], self.path("header.o")] + links)
         return out
 
