@@ -41,8 +41,8 @@ m("shape: rows * stride may overflow", "(s->rows > 1 && stride > (limit / size -
 m("param: scale that rounds to 0 passes", "s->scale <= 7.006492321624085e-46", "s->scale < 7.006492321624085e-46",
   "special_cases")
 m("param: negative scale passes", "!(s->scale > 0) || ", "", "special_cases")
-m("default: scale 0 is not 1", "s->scale = s->scale == 0 ? 1 : s->scale;",
-  "s->scale = s->scale == 0 ? 0.5 : s->scale;", "api")
+m("default: scale 0 is not 1", "s->scale = 1;",
+  "s->scale = 0.5;", "api")
 
 m = function("MMAX_STATIC mmax_status mmax_check_targets(")
 m("target: index n passes", "(size_t)t->index[row] >= n", "(size_t)t->index[row] > n", "special_cases")
@@ -54,7 +54,7 @@ m = function("MMAX_STATIC mmax_status mmax_check_params(")
 m("param: order 1 reads the second entries", "i < p->order", "i < 2", "api")
 m("param: order 3 passes", "p->order != 1 && p->order != 2", "p->order < 1", "special_cases")
 
-m = function("MMAX_INLINE float mmax_f32_floor(")
+m = function("MMAX_INLINE uint32_t mmax_f32_floor(")
 m("metric: a threshold that is a float is moved", "(double)f > a", "(double)f >= a", "api")
 
 m = function("MMAX_INLINE double mmax_largest(")
@@ -110,7 +110,7 @@ m = function("MMAX_INLINE MMAX_(call) MMAX_(call_of)(")
 m("multimax forgets the scale", "c.input_scale = (mmax_real)scale;", "c.input_scale = 1;", "forward")
 m("f32 exp without the low part of log2(e)", "c.log2e_low = (float)(product - (double)c.log2e_high);",
   "c.log2e_low = 0;", "forward")
-m("f64 exp without the rest of log2(e)", "+ exponent_scale * MMAX_LOG2E_REST", "", "forward")
+m("f64 exp without the rest of log2(e)", "exponent_scale, MMAX_LOG2E_REST", "exponent_scale, 0", "forward")
 m("the low part of the scale is lost", "c.scale_low = (mmax_real)(exponent_scale - (double)c.scale_high);",
   "c.scale_low = 0;", "losses forward")
 m("a term with t_b = 1 is not absent", "p->t_b[i] == 1.0 ? -MMAX_REAL_MAX : ", "", "special_cases")
@@ -128,7 +128,7 @@ m("f64 exp: a digit of a coefficient", "9.618129084775991350e-3", "9.61813908477
 
 m = function("MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(", "avx2")
 m("rows far from 0 are not shifted", "o.shift = max;", "o.shift = 0;", "special_cases")
-m("rows with masks are taken for others", "} else if (min == -MMAX_INFINITY) {", "} else if (0) {",
+m("rows with masks are taken for others", "} else if (min == MMAX_MASK) {", "} else if (0) {",
   "special_cases losses")
 m("differences may overflow", "c->before * (mmax_real)0.25", "c->before", "special_cases")
 m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN",
@@ -160,7 +160,7 @@ m = function("MMAX_INLINE int MMAX_(begin_row)(")
 m("a NaN row without positive entries seems empty", "e.max < 0 && !MMAX_(has_nan)(x, n)", "e.max < 0", "special_cases")
 m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
 
-m = function("MMAX_STATIC double MMAX_(careful_mean)(")
+m = function("MMAX_STATIC void MMAX_(careful_mean)(")
 m("evsoftmax: masks count in the mean", "count += 1;", "count = (double)n;", "special_cases forward")
 
 m = function("MMAX_INLINE mmax_real MMAX_(mean_of)(")
@@ -222,7 +222,7 @@ m("log: subtracts the sum's logarithm twice", "log = mmax_v_sub(log, log_high);"
 m("log: masks are finite", "log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);", "", "special_cases")
 
 m = function("MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(")
-m("slope: the factor 2 of the second order below", "-2 * c->below[1]", "-1 * c->below[1]", "backward golden")
+m("slope: the factor 2 of the second order below", "MMAX_(doubled)(-c->below[1])", "-c->below[1]", "backward golden")
 m("slope: the factor of gx is forgotten", "k.scale = (mmax_real)gx_scale;", "k.scale = 1;", "losses")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(slopes_step)(")
@@ -252,8 +252,8 @@ m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * fac
 m = function("MMAX_INLINE void MMAX_(loss_row)(")
 m("loss: grad_scale is dropped", "t->grad_scale * c->scale;", "c->scale;", "losses")
 m("loss: gp without grad_scale", "&kinks, t->grad_scale);", "&kinks, 1);", "losses")
-m("loss: a masked target has a finite loss", "masked ? mmax_f64_from_bits(0x7ff0000000000000) : MMAX_(limited)(value)",
-  "MMAX_(limited)(value)", "special_cases")
+m("loss: a masked target has a finite loss", "masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value))",
+  "mmax_limited_bits(mmax_f64_bits(value))", "special_cases")
 m("loss: evsoftmax's target at the mean is low", "x_target < o.mean", "x_target <= o.mean", "losses")
 m("loss: NaN is not passed on to gp", "if (gp && row == MMAX_IS_NAN) {", "if (0) {", "special_cases")
 m("loss: smoothing is left out at the target", "(e_target / sums.sum - q - (1 - t->smoothing))",
@@ -264,6 +264,14 @@ m("an ignored row keeps its old loss", "loss[row] = 0;", "", "special_cases")
 
 m = function("#    define MMAX_EACH_TARGET(row_code)")
 m("target: -1 is a class", "t.index < 0", "t.index < -1", "special_cases")
+
+# ---- where sigma rises ----
+m = function("MMAX_STATIC double MMAX_(rise)(")
+m("rise: a falling piece is passed over", "if (!(slope >= 0)) {", "if (0) {", "passes")
+m("rise: the end of a piece is not looked at", "if (!(last >= 0)) {", "if (0) {", "passes")
+
+m = function("MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(")
+m("rise: mirrored with the same slopes", "mirrored.t_b[i] = p->t_d[i];", "mirrored.t_b[i] = p->t_b[i];", "passes")
 
 # ---- sparsemax and entmax15 ----
 m = function("MMAX_STATIC void MMAX_(collect)(")
@@ -287,8 +295,26 @@ m("bisection: too early", "(tau->passes >= 16 && tau->passes % 2 == 0)", "(tau->
 m("bisection: the upper bound stays", "upper = t;", "upper = 0;", "passes")
 m("bisection: NaN rows are normal", "!mmax_f64_is_finite(a.first)", "0", "special_cases")
 
-m = function("MMAX_INLINE int MMAX_(begin_threshold)(")
-m("candidates: the reach is too short", "* 1.001", "* 0.95", "forward")
+m = function("MMAX_INLINE int MMAX_(begin_candidates)(")
+m("candidates: the reach is too short", ", 1.001)", ", 0.95)", "forward")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(lane_step)(", "avx2")
+m("side by side: entmax15 forgets the 1", "mmax_v_sub(second, one)", "second", "golden forward")
+m("side by side: the further root", "mmax_v_add(first, norm)", "mmax_v_sub(first, norm)", "golden forward")
+
+m = function("MMAX_INLINE int MMAX_(taus)(", "avx2")
+m("side by side: the last candidate is lost", "i < n; ++i", "i + 1 < n; ++i", "golden forward")
+m("side by side: lanes go on when they are there", "mmax_v_select(moving[h], mmax_v_add(t[h], step), t[h])",
+  "mmax_v_add(t[h], step)", "bits")
+m("side by side: a large last step", "last_step = mmax_v_set((mmax_real)-relative)",
+  "last_step = mmax_v_set((mmax_real)-1)", "golden forward")
+
+m = function("MMAX_INLINE void MMAX_(threshold_group)(", "avx2")
+m("side by side: NaN is not seen", "bad = mmax_m_or(bad, mmax_v_nle(column, mmax_v_set(MMAX_REAL_MAX)));", "",
+  "special_cases")
+m("side by side: too many candidates", "row == MMAX_IS_NORMAL && found.whole ?", "row == MMAX_IS_NORMAL ?", "forward")
+m("side by side: as many as the last row has", "most = count[r] > most ? count[r] : most;", "most = count[r];",
+  "special_cases bits forward")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(threshold_weight)(")
 m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_set(MMAX_REAL_MIN_ROOT), v), v);", "",
@@ -340,7 +366,7 @@ m("backward: the scale of a logarithm is forgotten", "call.scale = s->scale;", "
 m("backward: lengths ignored", "s->lengths ? s->lengths[row] : s->cols", "s->cols", "special_cases")
 
 # ---- metrics ----
-m = function("MMAX_INLINE double MMAX_(metric_mean)(")
+m = function("MMAX_INLINE void MMAX_(metric_mean)(")
 m("metric: an entry equal to epsilon counts", "mmax_v_lt(epsilon, x_)", "mmax_v_le(epsilon, x_)", "api")
 m("metric: masks count as sparse", "mmax_m_and(active_, mmax_v_lt(x_, epsilon))", "mmax_v_lt(x_, epsilon)",
   "special_cases api")
