@@ -1,8 +1,9 @@
 # plot.gp: speed of softmax against row length. report.py sets `data`, `out` and `title`: one block a kernel with its
 # name on top and lines of row length and ns per entry; the first two blocks are the limits.
+set encoding utf8
 set terminal svg size 860,520 font "sans-serif,13" background rgb "white"
 set output out
-set title title
+set title title noenhanced
 set logscale x 4
 set xrange [8:*]
 set yrange [0:*]

@@ -214,7 +214,7 @@ def chart(run, own, directory):
     if not gnuplot:
         print("report.py: no gnuplot, no chart", file=sys.stderr)
         return
-    title = f"softmax f32, N(0, 4^2), one thread of {run.context.get('processor', 'an unknown processor')}"
+    title = f"softmax f32, N(0, 4²), one thread of {run.context.get('processor', 'an unknown processor')}"
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plot.gp")
     subprocess.run([gnuplot, "-e", f"data='{data}'; out='{out}'; title='{title}'", script], check=True)
 

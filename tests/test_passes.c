@@ -36,9 +36,9 @@ STEPS(f64)
 /* The steps where rows go side by side. */
 static int steps_in_lane(const float *x, size_t n, double scale, int entmax)
 {
-    const int function = entmax ? MMAX_ENTMAX15 : MMAX_SPARSEMAX;
+    const int which = entmax ? MMAX_ENTMAX15 : MMAX_SPARSEMAX;
     const mmax_call_scalar_f32 c = mmax_call_of_scalar_f32(scale, NULL, 0);
-    const mmax_units_scalar_f32 units = mmax_units_of_scalar_f32(&c, function);
+    const mmax_units_scalar_f32 units = mmax_units_of_scalar_f32(&c, which);
     float max = x[0], start = -1;
     double tau;
     int steps;
@@ -48,7 +48,7 @@ static int steps_in_lane(const float *x, size_t n, double scale, int entmax)
     for (size_t i = 0; i < n; ++i) {
         columns[i] = mmax_in_units_scalar_f32(x[i] - max, &units);
     }
-    steps = mmax_taus_scalar_f32(&start, &start, columns, n, function);
+    steps = mmax_taus_scalar_f32(&start, &start, columns, n, which);
     steps += entmax ? mmax_entmax15_taus_scalar_f64(&tau, &start, columns, n)
                     : mmax_sparsemax_taus_scalar_f64(&tau, &start, columns, n);
     CHECK(tau <= 0, "%u entries, scale %g: tau was not found", (unsigned)n, scale);
