@@ -737,6 +737,7 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        pragma GCC optimize("no-fast-math", "fp-contract=off")
 #        pragma GCC diagnostic push
 #        pragma GCC diagnostic ignored "-Wmaybe-uninitialized" /* in gcc 12's own avx512fintrin.h, as C++ */
+#        pragma GCC diagnostic ignored "-Wuninitialized"
 #    endif
 
 #    if defined(__cplusplus)
