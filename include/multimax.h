@@ -4649,7 +4649,7 @@ MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size
     mmax_vec block[MMAX_GROUP];
     MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r)
     {
-        block[r] = MMAX_(load_upto)(rows[r] + at, (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
+        block[r] = MMAX_(load_upto)(rows[r] + (count[r] > at ? at : 0), (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
     }
 #        if defined(mmax_v_zip_low)
     MMAX_UNROLL for (int width = 1; width < MMAX_WIDTH; width *= 2)
