@@ -455,7 +455,7 @@ MMAX_DECLARE mmax_status mmax_entmax15_loss_f64(double *loss, double *gx, const 
  * y_i = s_i - log sum exp(s_k), arrays as in forward
  *
  *   special   masked entries and those past lengths[r] are -inf, no others with a finite score, however wide the row
- *   error     at most 4 ULP of the larger of |y_i| and 2^-10
+ *   error     at most 4 ULP (f64: 5) of the larger of |y_i| and 2^-10
  *   cost      3 passes: the extremes; the sum of exponentials; y
  *   backward  mmax_log_softmax_backward_f32 needs y only
  */
