@@ -4997,7 +4997,7 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     MMAX_EACH(k) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part) \
-        max_##part[k] = mmax_v_max(mmax_v_abs(MMAX_(load_upto)(x + at, left, lowest)), max_##part[k]);
+        max_##part[k] = mmax_v_max(mmax_v_abs(MMAX_(load_upto)(x + at, left, mmax_v_zero())), max_##part[k]);
     if (n > 0) {
         MMAX_SWEEP(n, MMAX_STEP);
     }

@@ -326,6 +326,18 @@ int main(void)
             random_row(function_named("tanhmax_f64"), NULL, n, NORMAL_4, 1e-290, w);
         }
     }
+    TEST("tanhmax of tiny logits at a large scale") {
+        worst w[MMAX_ISA_COUNT] = {{0, 0}};
+        for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
+            for (int k = 0; k < 2; ++k) {
+                const function *f = function_named(k ? "tanhmax_f64" : "tanhmax_f32");
+                for (size_t i = 0; i < n; ++i) {
+                    set(f, x_row, i, (k ? 1e-292 : 1e-32) * random_normal());
+                }
+                check_row(f, NULL, n, k ? 700 : 100, w);
+            }
+        }
+    }
     TEST("multimax and seglu with the parameters of every layer of Tables 7 and 8") {
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
