@@ -1207,8 +1207,8 @@ typedef float MMAX_(halves) __attribute__((vector_size(32 / MMAX_DREGS)));
 #        define mmax_m_bits(m)         MMAX_(bits)(m)
 #        define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
 #        define mmax_v_keep(m, a)      ((m) & (a))
-#        define mmax_v_hmax(a)         MMAX_(hmax)(a)
-#        define mmax_v_hmin(a)         MMAX_(hmin)(a)
+#        define mmax_v_hmax(a)         MMAX_(extreme)(a, 0)
+#        define mmax_v_hmin(a)         MMAX_(extreme)(a, 1)
 #        define mmax_v_whole(a)        MMAX_(whole)(a)
 #        define mmax_v_zip_low(a, b)   MMAX_(zip)(a, b, 0)
 #        define mmax_v_zip_high(a, b)  MMAX_(zip)(a, b, MMAX_WIDTH / 2)
@@ -1276,24 +1276,13 @@ MMAX_INLINE mmax_vec MMAX_(sqrt)(mmax_vec a)
     return a;
 #        endif
 }
-MMAX_INLINE mmax_real MMAX_(hmax)(mmax_vec a)
+MMAX_INLINE mmax_real MMAX_(extreme)(mmax_vec a, int smallest)
 {
     mmax_real lane;
     for (int half = MMAX_WIDTH / 2; half > 0; half /= 2) {
         mmax_vec b = a;
         MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH / 2; ++k) { b[k] = a[k + (k < half ? half : 0)]; }
-        a = mmax_v_max(a, b);
-    }
-    memcpy(&lane, &a, sizeof lane);
-    return lane;
-}
-MMAX_INLINE mmax_real MMAX_(hmin)(mmax_vec a)
-{
-    mmax_real lane;
-    for (int half = MMAX_WIDTH / 2; half > 0; half /= 2) {
-        mmax_vec b = a;
-        MMAX_UNROLL for (int k = 0; k < MMAX_WIDTH / 2; ++k) { b[k] = a[k + (k < half ? half : 0)]; }
-        a = mmax_v_min(a, b);
+        a = smallest ? mmax_v_min(a, b) : mmax_v_max(a, b);
     }
     memcpy(&lane, &a, sizeof lane);
     return lane;
@@ -1630,7 +1619,7 @@ MMAX_INLINE double MMAX_(fold_one)(__m512 a)
 #        if MMAX_PASS_DOUBLE
 /* The table entries that the low bits of n choose: as pairs of 32 bits from each half of the table, which is quicker
  * than a gather. */
-MMAX_INLINE __m256d MMAX_(lookup)(const void *table, __m256d n)
+MMAX_INLINE __m256d MMAX_(look_up)(const void *table, __m256d n)
 {
     const __m256i bits = _mm256_castpd_si256(n), low = _mm256_shuffle_epi32(bits, 0xa0);
     const __m256i pair = _mm256_add_epi32(_mm256_add_epi32(low, low), _mm256_set1_epi64x((long long)1 << 32));
@@ -1642,8 +1631,8 @@ MMAX_INLINE __m256d MMAX_(lookup)(const void *table, __m256d n)
 }
 #            define mmax_v_pow2(n)                                                                  \
                 _mm256_castsi256_pd(_mm256_add_epi64(_mm256_slli_epi64(_mm256_castpd_si256(n), 49), \
-                                                     _mm256_castpd_si256(MMAX_(lookup)(mmax_pow2_table_f64, n))))
-#            define mmax_v_pow2_rest(n) MMAX_(lookup)(mmax_pow2_rest_f64, n)
+                                                     _mm256_castpd_si256(MMAX_(look_up)(mmax_pow2_table_f64, n))))
+#            define mmax_v_pow2_rest(n) MMAX_(look_up)(mmax_pow2_rest_f64, n)
 MMAX_INLINE double MMAX_(hmax)(__m256d a)
 {
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
@@ -2484,7 +2473,7 @@ typedef struct MMAX_(call) {
     mmax_real b[2], d[2];         /* MultiMax: the kinks; where a term is absent, out of reach */
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
-    mmax_real rise_from, rise_to; /* MultiMax: scores between which sigma rises, nothing overflowing */
+    mmax_real rise_from, rise_to; /* the same for its logarithm and loss: sigma rises between them */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
 } MMAX_(call);
 
@@ -2723,7 +2712,7 @@ MMAX_STATIC double MMAX_(rise)(const mmax_multimax_params *p, double end)
     return at;
 }
 
-/* What MultiMax prepares. Short rows do not ask where sigma rises. */
+/* What the logarithm and the loss of MultiMax prepare: also where sigma rises. Short rows do not ask. */
 MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(double scale, const mmax_multimax_params *p, size_t cols)
 {
     MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
@@ -2828,7 +2817,7 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
 }
 
 /* Where sigma rises from the lowest score to the highest, takes its extremes from there: what a row has without sigma of
- * all entries. Not for short rows, whose bits must be those of group_begin. */
+ * all entries. With gx and without it, so that the loss has the same bits. Not for short rows: they are not worth it. */
 MMAX_INLINE int MMAX_(sigma_rises)(MMAX_(extremes) * e, const MMAX_(extremes) * scores, const MMAX_(call) * c,
                                    int function)
 {
@@ -3540,7 +3529,7 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols);
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
     if (p->order == 1) {
         MMAX_(normalise)(y, x, &c, MMAX_MULTIMAX1, s);
     } else {
@@ -3578,12 +3567,12 @@ MMAX_STATIC double MMAX_(log1p)(double v)
     return mmax_s_dfma(k, 0.69314718055989033, mmax_s_dfma(k, 5.4979230187083712e-14, series));
 }
 
-/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
 /* A row is worked on a block at a time where its exponentials come and go. */
 #    define MMAX_BLOCK (8 * MMAX_CHUNK)
 #    define MMAX_EACH_BLOCK(n) \
         for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
 
+/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                     const MMAX_(call) * c, int function, int careful, int sigma_there)
 {
@@ -4409,6 +4398,12 @@ MMAX_INLINE mmax_vec MMAX_(threshold_weight)(mmax_vec v, int function)
     return mmax_v_product(v, v);
 }
 
+MMAX_INLINE mmax_vec MMAX_(weight_above)(mmax_vec x, const MMAX_(tau) * tau, const MMAX_(units) * units,
+                                         const MMAX_(call) * c, int function)
+{
+    return MMAX_(threshold_weight)(MMAX_(above_tau)(x, tau, units, c), function);
+}
+
 /* tau - u of one entry where positive, else 0; in double, so that it does not overflow */
 MMAX_INLINE double MMAX_(below_tau)(mmax_real x, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
                                     const MMAX_(call) * c, double unit)
@@ -4494,19 +4489,18 @@ MMAX_EACH_THRESHOLD(entmax15, MMAX_ENTMAX15)
         ((function) == MMAX_SPARSEMAX ? MMAX_(sparsemax_candidates) args : MMAX_(entmax15_candidates) args)
 
 /* y = the weights, or `factor` times them */
-MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(tau) * tau,
+MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(tau) * row_tau,
                                           const MMAX_(units) * row_units, const MMAX_(call) * call, int function,
                                           int scaled, double factor)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(call) constants = *call, *const c = &constants;
     const MMAX_(units) units = *row_units;
-    const mmax_vec high = mmax_v_set(tau->high), low = mmax_v_set(tau->low), times = mmax_v_set((mmax_real)factor);
-#    define MMAX_STEP(at, left, k, part)                                   \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero()); \
-        const mmax_vec u_ = MMAX_(below_unit)(x_, &units, c);              \
-        const mmax_vec v_ = mmax_v_sub(mmax_v_sub(u_, high), low);         \
-        const mmax_vec y_ = MMAX_(threshold_weight)(v_, function);         \
+    const MMAX_(tau) tau = *row_tau;
+    const mmax_vec times = mmax_v_set((mmax_real)factor);
+#    define MMAX_STEP(at, left, k, part)                                        \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());      \
+        const mmax_vec y_ = MMAX_(weight_above)(x_, &tau, &units, c, function); \
         MMAX_(store_upto)(y + at, left, scaled ? mmax_v_fma(y_, times, mmax_v_zero()) : y_);
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
@@ -4733,8 +4727,7 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, size_t rows, c
             if (n[r] <= MMAX_WIDTH) {
                 const ptrdiff_t left = (ptrdiff_t)n[r];
                 const mmax_vec logits = MMAX_(load_upto)(x_row, left, mmax_v_zero());
-                const mmax_vec v = MMAX_(above_tau)(logits, &tau, &units, c);
-                MMAX_(store_upto)(y_row, left, MMAX_(threshold_weight)(v, function));
+                MMAX_(store_upto)(y_row, left, MMAX_(weight_above)(logits, &tau, &units, c, function));
             } else {
                 MMAX_(threshold_weights)(y_row, x_row, n[r], &tau, &units, c, function, 0, 1);
             }
