@@ -455,7 +455,7 @@ MMAX_DECLARE mmax_status mmax_entmax15_loss_f64(double *loss, double *gx, const 
  * y_i = s_i - log sum exp(s_k), arrays as in forward
  *
  *   special   masked entries and those past lengths[r] are -inf, no others with a finite score, however wide the row
- *   error     at most 4 ULP (f64: 5) of the larger of |y_i| and 2^-10
+ *   error     at most 4 ULP of the larger of |y_i| and 2^-10
  *   cost      3 passes: the extremes; the sum of exponentials; y
  *   backward  mmax_log_softmax_backward_f32 needs y only
  */
@@ -3544,27 +3544,31 @@ MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsil
 
 /* ---- logarithms and losses ---- */
 
-/* log(1 + v) for v >= 0: 2 artanh(z), z = (w - 1) / (w + 1), for 1 + v = 2^k w with w in [sqrt(1/2), sqrt(2)]. */
+/* log(1 + v) for v >= 0, with 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
+ * z = f / (2 + f), only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
 MMAX_STATIC double MMAX_(log1p)(double v)
 {
-    const uint64_t bits = mmax_f64_bits(1 + v), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
+    const double whole = 1 + v, shadow = whole - 1, lost = (1 - (whole - shadow)) + (v - shadow);
+    const uint64_t bits = mmax_f64_bits(whole), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
     const double k = (double)(int)exponent, w = mmax_f64_from_bits(bits - (exponent << 52));
-    /* w - 1, from v where 1 + v has lost digits of it; without a branch, as v comes late and at random */
+    /* f is v itself where k = 0; without a branch, as v comes late and at random */
     const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
-    const double below = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(w - 1) & ~is_small));
-    const double z = below / (2 + below);
+    const double f = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(w - 1) & ~is_small));
+    const double rest = mmax_f64_from_bits(mmax_f64_bits(lost / whole) & ~is_small);
+    const double z = f / (2 + f), half_square = mmax_product(0.5 * f, f);
     /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
     const double z2 = z * z, z4 = z2 * z2;
-    double even = 1.0 / 23, odd = 1.0 / 21, series;
+    double even = 1.0 / 23, odd = 1.0 / 21, series, low;
     MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
     {
         even = mmax_s_dfma(even, z4, 1.0 / (n + 2));
         odd = mmax_s_dfma(odd, z4, 1.0 / n);
     }
     series = mmax_s_dfma(odd, z2, mmax_s_dfma(even, z4, 1.0 / 3));
-    series = mmax_s_dfma(2 * z, z2 * series, 2 * z);
     /* log(2) in two parts; the first has 42 bits, its product with k is exact */
-    return mmax_s_dfma(k, 0.69314718055989033, mmax_s_dfma(k, 5.4979230187083712e-14, series));
+    low = mmax_s_dfma(k, 5.4979230187083712e-14, rest);
+    low = mmax_s_dfma(z, mmax_s_dfma(2 * z2, series, half_square), low);
+    return mmax_s_dfma(k, 0.69314718055989033, f - (half_square - low));
 }
 
 /* A row is worked on a block at a time where its exponentials come and go. */
@@ -3725,7 +3729,7 @@ MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MM
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols);
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
     if (p->order == 1) {
         MMAX_(log_normalise)(y, x, &c, MMAX_MULTIMAX1, s);
     } else {

@@ -766,6 +766,17 @@ int main(void)
             }
         }
     }
+    TEST("log_softmax of two scores, where log(1 + v) must keep what 1 + v rounds away") {
+        static const double first[] = {0.00039749418407714618, -4.0222852262183739, 0.069484020212996545};
+        static const double below[] = {0.67864063589802914, 0.64067672642946005, 0.68108796372005898};
+        const function *f = function_named("log_softmax_f64");
+        double worst_ulp[MMAX_ISA_COUNT] = {0};
+        for (size_t k = 0; k < COUNT(first); ++k) {
+            set(f, long_x, 0, first[k]);
+            set(f, long_x, 1, first[k] - below[k]);
+            check_log(f, 2, 1, worst_ulp);
+        }
+    }
     TEST("log_softmax does not round the scale to float") {
         const function *f = function_named("log_softmax_f32");
         FOR_EACH_ISA(isa)

@@ -316,11 +316,8 @@ static void check_values(const call *c)
     static wide observed[LONGEST_ROW + 1];
     static const double bounds[FORMULAS] = {4, 0, 2.5, 4, 6, 8, 0};
     const function *f = row.f;
-    double eps = eps_of(f), least = smallest_normal(f), bound = bounds[row.o.f];
+    double eps = eps_of(f), least = smallest_normal(f), bound = row.o.logarithm ? 4 : bounds[row.o.f];
     wide top = 0, size = 0, rest = 0;
-    if (row.o.logarithm) {
-        bound = f->size == 8 ? 5 : 4;
-    }
     if (row.o.p || ORACLE_SLACK > 1 || (row.o.f == EVSOFTMAX && row.o.epsilon > 0.25)) {
         return; /* such an epsilon hides which entries were found below the mean */
     }
