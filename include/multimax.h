@@ -2470,11 +2470,13 @@ typedef struct MMAX_(call) {
     mmax_real before, after;      /* powers of two that bring extreme scales within range */
     mmax_real epsilon;            /* EvSoftMax: weight of entries below the mean */
     double epsilon_loss;          /* its -log, for the loss */
+    mmax_real epsilon_range;      /* powers of two by which it makes weights smaller, at most */
     mmax_real b[2], d[2];         /* MultiMax: the kinks; where a term is absent, out of reach */
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
-    mmax_real rise_from, rise_to; /* the same for its logarithm and loss: sigma rises between them */
-    int general;                  /* every row is a MMAX_ROW_GENERAL one */
+    mmax_real rise_from, rise_to; /* and sigma rises between them, for rows of at least rise_least entries */
+    size_t rise_least;
+    int general; /* every row is a MMAX_ROW_GENERAL one */
 } MMAX_(call);
 
 /* log2(e), rounded to nearest, and the rest */
@@ -2524,8 +2526,11 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
 #    endif
     c.log2e_inverse = 1 / c.log2e;
     c.epsilon = (mmax_real)epsilon;
+    if (epsilon > 0) {
+        c.epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
+    }
     c.safe = MMAX_SAFE;
-    c.rise_from = 1; /* nowhere */
+    c.rise_least = (size_t)-1;
     for (int i = 0; p && i < p->order; ++i) {
         const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
         c.safe = largest < MMAX_SAFE ? c.safe : -1;
@@ -2562,11 +2567,10 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
 #        define MMAX_POW2_EVEN(q) MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P7), q, MMAX_P5), q, MMAX_P3), q, MMAX_P1)
 #        define MMAX_POW2_ODD(q)  MMAX_H(MMAX_H(mmax_v_set(MMAX_P6), q, MMAX_P4), q, MMAX_P2)
 #        define MMAX_SHIFT_LIMIT  8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
-#        define MMAX_PLAIN_RANGE \
-            920.0 /* range of a row, in powers of two, with no underflow up to 2^30 entries, nor in the last
-                                             places of a weight */
-#        define MMAX_BIAS   64      /* exponentials are 2^64 times too large, the low ones stay normal */
-#        define MMAX_LOWEST (-1020) /* exponent at which low entries are held */
+/* Weights of at least 2^-MMAX_PLAIN_RANGE are normal numbers, and so are their last places. */
+#        define MMAX_PLAIN_RANGE 966.0
+#        define MMAX_BIAS        64      /* exponentials are 2^64 times too large, the low ones stay normal */
+#        define MMAX_LOWEST      (-1020) /* exponent at which low entries are held */
 #    else
 #        define MMAX_ROUND_TO_EIGHTH    1572864.0f /* 1.5 * 2^20 */
 /* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
@@ -2578,7 +2582,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
 #        define MMAX_POW2_EVEN(q)       MMAX_H(mmax_v_set(MMAX_P3), q, MMAX_P1)
 #        define MMAX_POW2_ODD(q)        MMAX_H(mmax_v_set(MMAX_P4), q, MMAX_P2)
 #        define MMAX_SHIFT_LIMIT        1024.0f
-#        define MMAX_PLAIN_RANGE        64.0f
+#        define MMAX_PLAIN_RANGE        124.0f
 #        define MMAX_BIAS               64
 #        define MMAX_LOWEST             (-100)
 #    endif
@@ -2649,7 +2653,9 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
     } else if (min == MMAX_MASK) {
         o.kind = MMAX_ROW_GENERAL;
     } else {
-        o.kind = (max - min) * c->log2e < MMAX_PLAIN_RANGE && n <= ((size_t)1 << 30) ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+        /* The smallest weight is at least 2^-range / n, times epsilon. */
+        const mmax_real range = (max - min) * c->log2e, log2_n = n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000;
+        o.kind = range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
     }
     {
         const mmax_real whole = (mmax_real)(int)exponent;
@@ -2712,11 +2718,13 @@ MMAX_STATIC double MMAX_(rise)(const mmax_multimax_params *p, double end)
     return at;
 }
 
-/* What the logarithm and the loss of MultiMax prepare: also where sigma rises. Short rows do not ask. */
-MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(double scale, const mmax_multimax_params *p, size_t cols)
+/* What MultiMax prepares: also where sigma rises, for rows from `least` entries on. Asking takes some 50 ns. */
+#    define MMAX_LONG_ROW 65536
+MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(double scale, const mmax_multimax_params *p, size_t cols, size_t least)
 {
     MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
-    if (cols > MMAX_PAIR && c.safe > 0) {
+    if (cols >= least && c.safe > 0) {
+        c.rise_least = least;
         mmax_multimax_params mirrored = *p; /* -sigma(-s) */
         for (int i = 0; i < p->order; ++i) {
             mirrored.t_b[i] = p->t_d[i];
@@ -2798,8 +2806,8 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
         min_##part[k] = mmax_v_min(logit, min_##part[k]);
 #    define MMAX_STEP_SUM(at, left, k, part)                          \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
-        max_block_[0] = mmax_v_max(logit, max_block_[0]);             \
-        min_block_[0] = mmax_v_min(logit, min_block_[0]);             \
+        max_block_[k] = mmax_v_max(logit, max_block_[k]);             \
+        min_block_[k] = mmax_v_min(logit, min_block_[k]);             \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(logit, left));
     if (with_sum) {
         MMAX_(sums_clear)(sum, 1);
@@ -2816,38 +2824,43 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
     return e;
 }
 
-/* Where sigma rises from the lowest score to the highest, takes its extremes from there: what a row has without sigma of
- * all entries. With gx and without it, so that the loss has the same bits. Not for short rows: they are not worth it. */
-MMAX_INLINE int MMAX_(sigma_rises)(MMAX_(extremes) * e, const MMAX_(extremes) * scores, const MMAX_(call) * c,
-                                   int function)
+/* The same, and MultiMax's scores to y. */
+MMAX_INLINE MMAX_(extremes)
+    MMAX_(store_scores)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * call, int function)
 {
-    const int order = function == MMAX_MULTIMAX2 ? 2 : 1;
-    if (!(scores->min >= c->rise_from && scores->max <= c->rise_to)) {
-        return 0;
-    }
-    e->min = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(scores->min), c, order, 0));
-    e->max = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(scores->max), c, order, 0));
-    return 1;
+    const MMAX_(call) constants = *call, *const c = &constants; /* which no store can change */
+    const mmax_vec first = mmax_v_set(x[0]);
+    mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], min_rest_[1], max_rest_[1];
+    MMAX_EACH(k) { min_block_[k] = max_block_[k] = first; }
+    min_rest_[0] = max_rest_[0] = first;
+#    define MMAX_STEP(at, left, k, part)                              \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
+        max_##part[k] = mmax_v_max(logit, max_##part[k]);             \
+        min_##part[k] = mmax_v_min(logit, min_##part[k]);             \
+        MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, 0));
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+    return MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
 }
 
 /* The extremes of sigma over a row, which goes to y where `store` says so. Returns whether the row may be taken as it
- * is: without `careful`, no |s| is above the safe bound; with it, no active sigma is NaN or +inf. */
+ * is: without `careful`, no |s| is above the safe bound, as no sum of their squares is above its square; with it, no
+ * active sigma is NaN or +inf. */
 MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
                                  int function, int careful, int store)
 {
     const mmax_vec fill = mmax_v_set(x[0]), largest = mmax_v_set(MMAX_REAL_MAX), scale = mmax_v_set(c->input_scale);
-    const mmax_vec first = MMAX_(score)(fill, c, function, careful), first_s = mmax_v_mul(fill, scale);
-    mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], s_min_block_[MMAX_REGS], s_max_block_[MMAX_REGS];
-    mmax_vec min_rest_[1], max_rest_[1], s_min_rest_[1], s_max_rest_[1];
+    const mmax_vec first = MMAX_(score)(fill, c, function, careful);
+    mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], squares_block_[MMAX_REGS];
+    mmax_vec min_rest_[1], max_rest_[1], squares_rest_[1];
     mmax_mask beyond = mmax_m_none();
-    MMAX_(extremes) s_extremes;
     MMAX_EACH(k)
     {
         min_block_[k] = max_block_[k] = first;
-        s_min_block_[k] = s_max_block_[k] = first_s;
+        squares_block_[k] = mmax_v_zero();
     }
     min_rest_[0] = max_rest_[0] = first;
-    s_min_rest_[0] = s_max_rest_[0] = first_s;
+    squares_rest_[0] = mmax_v_zero();
 #    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill), s = mmax_v_mul(logit, scale); \
         const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
@@ -2856,8 +2869,7 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
         if (careful) {                                                                             \
             beyond = mmax_m_or(beyond, mmax_v_nle(score, largest));                                \
         } else {                                                                                   \
-            s_max_##part[k] = mmax_v_max(s, s_max_##part[k]);                                      \
-            s_min_##part[k] = mmax_v_min(s, s_min_##part[k]);                                      \
+            squares_##part[k] = mmax_v_fma(s, s, squares_##part[k]);                               \
         }                                                                                          \
         if (store) {                                                                               \
             MMAX_(store_upto)(y + at, left, score);                                                \
@@ -2865,14 +2877,12 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
     *e = MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
-    if (careful) {
-        return mmax_m_bits(beyond) == 0;
+    if (!careful) {
+        const mmax_vec bound = mmax_v_set(c->safe * (c->safe > 0 ? c->safe : 1));
+        beyond = mmax_v_nle(squares_rest_[0], bound);
+        MMAX_EACH(k) { beyond = mmax_m_or(beyond, mmax_v_nle(squares_block_[k], bound)); }
     }
-    s_extremes = MMAX_(extremes_of)(s_min_block_, s_max_block_, s_min_rest_[0], s_max_rest_[0]);
-    if (n > MMAX_PAIR && MMAX_(sigma_rises)(e, &s_extremes, c, function)) {
-        return 1;
-    }
-    return s_extremes.max <= c->safe && s_extremes.min >= -c->safe;
+    return mmax_m_bits(beyond) == 0;
 }
 
 /* ---- rows without a normal result ---- */
@@ -3148,11 +3158,17 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    if (!y && n > MMAX_PAIR) {
-        MMAX_(extremes) scores = MMAX_(row_extremes)(x, n, 0);
-        scores.min *= c->input_scale;
-        scores.max *= c->input_scale;
-        if (MMAX_(sigma_rises)(&e, &scores, c, function)) {
+    if (n >= c->rise_least) {
+        /* Where sigma rises from the lowest score to the highest, its extremes are there. In place or not, with gx and
+         * without it: the bits are the same. */
+        const MMAX_(extremes) scores = store ? MMAX_(store_scores)(y, x, n, c, function) : MMAX_(row_extremes)(x, n, 0);
+        const mmax_real lowest = scores.min * c->input_scale, highest = scores.max * c->input_scale;
+        if (lowest >= c->rise_from && highest <= c->rise_to) {
+            e.min = MMAX_(lane)(MMAX_(score)(mmax_v_set(scores.min), c, function, 0));
+            e.max = MMAX_(lane)(MMAX_(score)(mmax_v_set(scores.max), c, function, 0));
+            if (y && !store) {
+                MMAX_(store_sigma)(y, x, n, c, function, 0);
+            }
             *o = MMAX_(origin_of)(&e, n, c);
             return MMAX_IS_NORMAL;
         }
@@ -3253,13 +3269,13 @@ MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, int funct
         MMAX_(exp_softmax)(&r->sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
     }
 }
-MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, int function)
+MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
 {
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
     } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
         MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
-    } else if (r->origin.kind == MMAX_ROW_PLAIN && function != MMAX_EVSOFTMAX) {
+    } else if (r->origin.kind == MMAX_ROW_PLAIN) {
         MMAX_(scale_row)(r->y, r->n, r->sum, 0);
     } else {
         MMAX_(scale_row)(r->y, r->n, r->sum, 1);
@@ -3288,7 +3304,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(mmax_real *y, const mmax_real *x, const M
             MMAX_(row_exp)(&r[i], c, function);
         }
         for (size_t i = 0; i < count; ++i) {
-            MMAX_(row_end)(&r[i], function);
+            MMAX_(row_end)(&r[i]);
             if (r[i].n < s->cols) {
                 MMAX_(fill)(r[i].y + r[i].n, s->cols - r[i].n, 0);
             }
@@ -3529,7 +3545,7 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_LONG_ROW);
     if (p->order == 1) {
         MMAX_(normalise)(y, x, &c, MMAX_MULTIMAX1, s);
     } else {
@@ -3729,7 +3745,7 @@ MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MM
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_LONG_ROW);
     if (p->order == 1) {
         MMAX_(log_normalise)(y, x, &c, MMAX_MULTIMAX1, s);
     } else {
@@ -3885,25 +3901,25 @@ MMAX_INLINE MMAX_(spread)
 }
 
 /* gx = (y - q) times `factor` for one row of exponentials held in gx; the target entry is mended by the caller. */
-MMAX_INLINE void MMAX_(loss_gradient_of)(mmax_real *gx, size_t n, double sum, double q, double factor, int kind)
+MMAX_INLINE void MMAX_(loss_gradient_of)(mmax_real *gx, size_t n, double sum, double q, double factor, int plain)
 {
     const mmax_vec inverse = mmax_v_set((mmax_real)(factor / sum)), minus_q = mmax_v_set((mmax_real)(-q * factor));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-#    define MMAX_STEP(at, left, k, part)                                                      \
-        const mmax_vec e_ = MMAX_(load_upto)(gx + at, left, mmax_v_zero());                   \
-        mmax_vec g_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_; \
-        g_ = mmax_v_fma(g_, inverse, minus_q);                                                \
-        g_ = kind == MMAX_ROW_GENERAL ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_;   \
+#    define MMAX_STEP(at, left, k, part)                                     \
+        const mmax_vec e_ = MMAX_(load_upto)(gx + at, left, mmax_v_zero());  \
+        mmax_vec g_ = plain ? e_ : mmax_v_keep(mmax_v_le(smallest, e_), e_); \
+        g_ = mmax_v_fma(g_, inverse, minus_q);                               \
+        g_ = plain ? g_ : mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_);     \
         MMAX_(store_upto)(gx + at, left, g_);
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
 }
-MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, double q, double factor, int kind)
+MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, double q, double factor, int plain)
 {
-    if (kind == MMAX_ROW_PLAIN) {
-        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, MMAX_ROW_PLAIN);
+    if (plain) {
+        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, 1);
     } else {
-        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, MMAX_ROW_GENERAL);
+        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, 0);
     }
 }
 
@@ -3945,14 +3961,18 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const M
     /* The rows that are rare share one text; the second term of order 1 is 0 there. */
     if (!MMAX_FAST || kind == MMAX_ROW_GENERAL) {
         MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, params, MMAX_ROW_GENERAL);
-    } else if (order == 1 && !params) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 0, MMAX_ROW_CLAMP);
-    } else if (order == 1) {
+    } else if (params && order == 1) {
         MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 1, MMAX_ROW_CLAMP);
-    } else if (!params) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 0, MMAX_ROW_CLAMP);
-    } else {
+    } else if (params) {
         MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 1, MMAX_ROW_CLAMP);
+    } else if (kind == MMAX_ROW_PLAIN && order == 1) {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 0, MMAX_ROW_PLAIN);
+    } else if (kind == MMAX_ROW_PLAIN) {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 0, MMAX_ROW_PLAIN);
+    } else if (order == 1) {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 0, MMAX_ROW_CLAMP);
+    } else {
+        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 0, MMAX_ROW_CLAMP);
     }
 }
 
@@ -4023,8 +4043,8 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
             const mmax_real s = x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
             MMAX_(sum) parameter_sums[8];
             MMAX_(sums_clear)(parameter_sums, 8);
-            MMAX_EACH_BLOCK(n)
-            {
+            for (size_t at = 0, count; at < n; at += count) {
+                count = e || n - at < MMAX_BLOCK ? n - at : MMAX_BLOCK;
                 if (!e && n > MMAX_BLOCK) {
                     (void)MMAX_(exp_block)(buffer, x + at, count, &o, c, function, careful, 0);
                 }
@@ -4046,7 +4066,7 @@ MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grad
         }
     } else if (gx) {
         const double e_target = gx[t->index];
-        MMAX_(loss_gradient)(gx, n, sums.sum, q, gx_scale, function == MMAX_EVSOFTMAX ? MMAX_ROW_GENERAL : o.kind);
+        MMAX_(loss_gradient)(gx, n, sums.sum, q, gx_scale, o.kind == MMAX_ROW_PLAIN);
         if (!masked) {
             gx[t->index] = (mmax_real)((e_target / sums.sum - q - (1 - t->smoothing)) * gx_scale);
         }
@@ -4093,7 +4113,7 @@ MMAX_INLINE void MMAX_(cross_entropy)(double *loss, mmax_real *gx, mmax_multimax
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_PAIR + 1);
     if (p->order == 1) {
         MMAX_(cross_entropy)(loss, gx, gp, x, p, &c, targets, MMAX_MULTIMAX1, s);
     } else {
@@ -5722,6 +5742,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_SWEEP_SUM
 #    undef MMAX_LOG2E
 #    undef MMAX_LOG2E_REST
+#    undef MMAX_LONG_ROW
 #    undef MMAX_ROUND_TO_EIGHTH
 #    undef MMAX_POW2_POLYNOMIAL
 #    undef MMAX_POW2_EVEN

@@ -40,7 +40,7 @@ static const struct bound bound_of_logarithms = {CONDITION, 4, 4};
 #    define LONG_ROWS 1
 #endif
 #define MAX_LENGTH ((size_t)1 << 20)
-static double x_row[MAX_LENGTH], y_row[MAX_LENGTH];
+static double x_row[MAX_LENGTH], y_row[MAX_LENGTH], long_row[MAX_LENGTH];
 static score s_row[MAX_LENGTH];
 static wide expected[MAX_LENGTH], got[MAX_LENGTH], conditions[MAX_LENGTH];
 
@@ -304,6 +304,33 @@ static void longest_softmax(const function *f)
     free(y);
 }
 
+/* A row for which multimax asks where sigma rises: against the oracle, in place, and with a NaN or +inf. */
+static void check_long_multimax(const function *f, const mmax_multimax_params *p, law l)
+{
+    const size_t n = 65536 + 21;
+    worst w[MMAX_ISA_COUNT] = {{0, 0}};
+    random_row(f, p, n, l, 1, w);
+    FOR_EACH_ISA(isa) {
+        call c = {{y_row, NULL, NULL, x_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0}, mmax_row(n)};
+        call in_place = {{long_row, NULL, NULL, long_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0}, mmax_row(n)};
+        memcpy(long_row, x_row, n * f->size);
+        CHECK(f->run(&c) == MMAX_OK && f->run(&in_place) == MMAX_OK, AT, AT_ARGS(f, n));
+        CHECK(memcmp(long_row, y_row, n * f->size) == 0, AT ": other bits in place", AT_ARGS(f, n));
+        for (int which = 0; which < 2; ++which) {
+            const size_t at = n / 2 + (size_t)isa;
+            const double kept = get(f, x_row, at);
+            size_t wrong = 0;
+            set_special(f, x_row, at, which ? PLUS_INF : QUIET_NAN);
+            CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+            for (size_t i = 0; i < n; ++i) {
+                wrong += !is_nan_at(f, y_row, i) && get_bits(f, x_row, i) != special_bits(f, MINUS_INF);
+            }
+            set(f, x_row, at, kept);
+            CHECK(!wrong, AT ": %u active entries are not NaN", AT_ARGS(f, n), (unsigned)wrong);
+        }
+    }
+}
+
 static int is_forward(const function *f) { return f->kind == FORWARD || f->kind == LOGARITHM; }
 
 int main(void)
@@ -352,6 +379,38 @@ int main(void)
             }
             report(f, w);
         }
+    }
+    TEST("softmax and evsoftmax: the smallest weight of a row near the smallest normal number") {
+        static const size_t counts[] = {2, 3, 1000, 65536, 65537};
+        FOR_EACH_FUNCTION(f) {
+            const formula g = oracle_formula(f->name);
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            if (f->kind == FORWARD && (g == SOFTMAX || g == EVSOFTMAX)) {
+                for (size_t k = 0; k < COUNT(counts); ++k) {
+                    for (double powers = -36.25; powers <= 3; powers += counts[k] < 1001 ? 0.5 : 3) {
+                        const double scale = f->epsilon > 0 ? f->epsilon : 1;
+                        const double lowest = log(smallest_normal(f) * (double)counts[k] / scale) - powers * log(2);
+                        for (size_t i = 0; i < counts[k]; ++i) {
+                            set(f, x_row, i, i == counts[k] / 2 ? lowest : 0);
+                        }
+                        check_row(f, NULL, counts[k], 1, w);
+                    }
+                }
+            }
+        }
+    }
+    TEST("multimax of long rows: sigma rises over all scores, over some, or not at all; in place the same bits") {
+        static const mmax_multimax_params rising = {2, {0.5, 1.001}, {1.25, 1.01}, {-1, -2}, {1, 2}},
+                                          folded = {2, {1.5, 0.9}, {0.5, 0.9}, {-1, -2}, {1, 2}};
+        const mmax_multimax_params *const params[] = {&rising, &folded};
+        FOR_EACH_FUNCTION(f)
+            for (size_t k = 0; k < 2 * COUNT(params); ++k) {
+                mmax_multimax_params p = *params[k / 2];
+                p.order = f->order;
+                if (is_forward(f) && f->order && oracle_formula(f->name) == MULTIMAX) {
+                    check_long_multimax(f, &p, k % 2 ? MASKED : NORMAL_4);
+                }
+            }
     }
     TEST("one-hot and equal rows of up to 2^20 and 2^24 entries: the sum does not drift") {
         static const char *const softmax[] = {"softmax_f32", "softmax_f64"};

@@ -270,7 +270,7 @@ static void test_rise(void)
                 p.b[i] = random_below(4) ? random_normal() : 0;
                 p.d[i] = random_below(4) ? random_normal() : p.b[1 - i];
             }
-            c = mmax_sigma_call_of_scalar_f64(1, &p, 1000);
+            c = mmax_sigma_call_of_scalar_f64(1, &p, 1000, 1);
             CHECK(c.rise_from <= 0 && c.rise_to >= 0, "from %g to %g", c.rise_from, c.rise_to);
             from = c.rise_from > -60 ? c.rise_from : -60;
             to = c.rise_to < 60 ? c.rise_to : 60;
@@ -289,7 +289,7 @@ static void test_rise(void)
     }
     TEST("sigma of the identity rises as far as it may be taken") {
         mmax_multimax_params p = mmax_multimax_identity(2);
-        mmax_call_scalar_f64 c = mmax_sigma_call_of_scalar_f64(1, &p, 1000);
+        mmax_call_scalar_f64 c = mmax_sigma_call_of_scalar_f64(1, &p, 1000, 1);
         CHECK(c.rise_to == c.safe && c.rise_from == -c.safe, "from %g to %g", c.rise_from, c.rise_to);
     }
 }

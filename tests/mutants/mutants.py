@@ -133,6 +133,8 @@ m("rows with masks are taken for others", "} else if (min == MMAX_MASK) {", "} e
 m("differences may overflow", "c->before * (mmax_real)0.25", "c->before", "special_cases")
 m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN",
   "special_cases forward")
+m("the number of entries makes no weight smaller", "n <= 65536 ? 16", "n <= 65536 ? 0", "forward")
+m("epsilon makes no weight smaller", " + c->epsilon_range", "", "forward")
 
 # ---- sigma ----
 m = function("MMAX_INLINE mmax_vec MMAX_(sigma)(")
@@ -153,8 +155,13 @@ m("evsoftmax: the mean sums what is past the end", "MMAX_(first_upto)(logit, lef
 
 m = function("MMAX_INLINE int MMAX_(sigma_row)(")
 m("sigma: NaN is not seen", "mmax_m_or(beyond, mmax_v_nle(score, largest))", "beyond", "special_cases")
-m("sigma: the smallest score is not asked", "s_extremes.max <= c->safe && s_extremes.min >= -c->safe",
-  "s_extremes.max <= c->safe", "special_cases")
+m("sigma: large scores are not seen", "mmax_m_or(beyond, mmax_v_nle(squares_block_[k], bound))", "mmax_m_none()",
+  "special_cases")
+
+m = function("MMAX_INLINE int MMAX_(begin_sigma)(", "avx2")
+m("sigma is taken to rise below the lowest such score", "lowest >= c->rise_from && ", "", "losses forward")
+m("sigma is taken to rise above the highest such score", " && highest <= c->rise_to", "", "losses forward")
+m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "forward")
 
 m = function("MMAX_INLINE int MMAX_(begin_row)(")
 m("a NaN row without positive entries seems empty", "e.max < 0 && !MMAX_(has_nan)(x, n)", "e.max < 0", "special_cases")
@@ -210,6 +217,7 @@ m("short rows: rows left over begin at the wrong x", "x += done * s->x_stride;",
 # ---- logarithms and losses ----
 m = function("MMAX_STATIC double MMAX_(log1p)(")
 m("log: a term of the series", "1.0 / 3", "1.0 / 3.0001", "losses")
+m("log: loses what 1 + v rounds away", "lost / whole", "0.0", "losses")
 m("log: cancels for small arguments", "(exponent == 0)", "(exponent == 99)", "losses")
 
 m = function("    MMAX_(exp_sums_of)(")
