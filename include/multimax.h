@@ -914,8 +914,7 @@ MMAX_INLINE uint32_t mmax_f32_floor(double a)
     f = (float)a;
     bits = mmax_f32_bits(f);
     if ((double)f > a) {
-        bits = f > 0 ? bits - 1 : bits + 1;
-        bits = bits == 1 ? 0x80000001 : bits;
+        bits = f > 0 ? bits - 1 : (bits | 0x80000000) + 1; /* from 0 down it is the smallest below -0 */
     }
     return bits;
 }

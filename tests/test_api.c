@@ -1,6 +1,8 @@
 /*
  * test_api.c: shapes, parameters, checkpoints, instruction sets, status strings, versions, and the two metrics against
  * their definitions.
+ *
+ *     test_api --chosen sse2    whether it is that instruction set, and what concerns instruction sets alone
  */
 #include "function_table.h"
 
@@ -227,6 +229,15 @@ static void test_isa(void)
     }
 }
 
+static void test_chosen(const char *name)
+{
+    TEST("the instruction set chosen is the best that the processor has") {
+        float x[5] = {1, 2, 3, 4, 5};
+        CHECK(mmax_softmax_f32(x, x, mmax_row(5)) == MMAX_OK && fabsf(x[4] - 0.63640865f) < 1e-6f, "%g", x[4]);
+        CHECK(strcmp(mmax_isa_name(mmax_isa_active()), name) == 0, "%s", mmax_isa_name(mmax_isa_active()));
+    }
+}
+
 static void test_version(void)
 {
     TEST("the version string is that of the three numbers") {
@@ -331,6 +342,19 @@ static void test_metrics(void)
                         check_metric(f, &c, n, "epsilon is an entry");
                     }
     }
+    TEST("a threshold between two neighbouring floats, the smallest there are") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (int quarters = -20; f->kind == METRIC && quarters <= 20; ++quarters) {
+                    call c = call_of(f, 1, 10, NORMAL_1, 72);
+                    for (int i = 0; i < 9; ++i) {
+                        set(f, c.array[X], (size_t)i, ldexp(i - 4, -149));
+                    }
+                    set(f, c.array[X], 9, 1);
+                    c.epsilon = ldexp(quarters, -151);
+                    check_metric(f, &c, 10, "subnormal numbers");
+                }
+    }
     TEST("multi-modality: y_max is y at the first largest x, and equal entries do not count") {
         FOR_EACH_ISA(isa) {
             const float x[5] = {1, 3, 2, 3, 3}, y[5] = {0.5f, 0.25f, 0.125f, 0.75f, 0.875f};
@@ -369,8 +393,13 @@ static void test_metrics(void)
     }
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+    if (argc == 3 && strcmp(argv[1], "--chosen") == 0) {
+        test_chosen(argv[2]);
+        test_isa();
+        return check_report();
+    }
     test_shapes();
     test_params();
     test_status_strings();
