@@ -2234,7 +2234,7 @@ MMAX_INLINE mmax_vec MMAX_(product)(mmax_vec a)
 #    endif
 #    define mmax_v_product(a, b) MMAX_(product)(mmax_v_mul(a, b))
 
-/* The three above for any count; a count of at least MMAX_WIDTH that the compiler knows costs nothing. */
+/* The three above for any count, the last for any above 0; at least MMAX_WIDTH that the compiler knows costs nothing. */
 MMAX_INLINE mmax_vec MMAX_(load_upto)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
 {
     return count >= MMAX_WIDTH ? mmax_v_load(p) : count <= 0 ? fill : mmax_v_load_part(p, count, fill);
@@ -2249,7 +2249,7 @@ MMAX_INLINE void MMAX_(store_upto)(mmax_real *p, ptrdiff_t count, mmax_vec a)
 }
 MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 {
-    return count >= MMAX_WIDTH ? a : count <= 0 ? mmax_v_zero() : mmax_v_first(a, count);
+    return count >= MMAX_WIDTH ? a : mmax_v_first(a, count);
 }
 
 /* ==== kernels ==== */
@@ -3936,7 +3936,7 @@ MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(sum) * sums, cons
 #    define MMAX_STEP(at, left, k, part)                                                                         \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                       \
         const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                                       \
-        const mmax_vec w_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_;              \
+        const mmax_vec w_ = mmax_v_keep(mmax_v_le(smallest, e_), e_);                                            \
         mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                             \
         mmax_vec g_ = params ? MMAX_(first_upto)(mmax_v_fma(w_, inverse, minus_q), left) : w_;                   \
         mmax_vec gx_ = mmax_v_fma(w_, scaled, minus_q_scaled);                                                   \
