@@ -34,10 +34,12 @@ static const struct bound bound_of_logarithms = {CONDITION, 4, 4};
 #define SUM_F64 1e-14
 
 /* No rows of millions where the oracle works in software (113 bits) or the compiler does not optimise. */
-#if LDBL_MANT_DIG > 64 || (defined(__GNUC__) && !defined(__OPTIMIZE__))
-#    define LONG_ROWS 0
-#else
-#    define LONG_ROWS 1
+#if !defined(LONG_ROWS)
+#    if LDBL_MANT_DIG > 64 || (defined(__GNUC__) && !defined(__OPTIMIZE__))
+#        define LONG_ROWS 0
+#    else
+#        define LONG_ROWS 1
+#    endif
 #endif
 #define MAX_LENGTH ((size_t)1 << 20)
 static double x_row[MAX_LENGTH], y_row[MAX_LENGTH], long_row[MAX_LENGTH];
@@ -215,6 +217,30 @@ static void one_hot_row(const function *f, const mmax_multimax_params *p, size_t
     check_row(f, p, n, 1, w);
 }
 
+/* Gaps that grow as fast as the support: each step towards tau sheds one entry. */
+static void shedding_row(const function *f, size_t n, double first_gap, double scale, worst *w)
+{
+    double tau = -0.5, gap = first_gap, z = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (i >= 2) {
+            z = tau - gap;
+            tau -= gap / (double)(i + 1);
+            gap *= (double)(i + 2);
+        }
+        set(f, x_row, i, z > -1 ? z : -1);
+    }
+    check_row(f, NULL, n, scale, w);
+}
+
+/* n - 1 entries that may weigh something, and before them one that does not. */
+static void wide_support(const function *f, size_t n, worst *w)
+{
+    for (size_t i = 0; i < n; ++i) {
+        set(f, x_row, i, i ? 0.5 / (double)(i % 7 + n) : -1000);
+    }
+    check_row(f, NULL, n, 1, w);
+}
+
 static void all_rows(const function *f, worst *w)
 {
     const mmax_multimax_params *p = &params_of_order[f->order];
@@ -224,7 +250,7 @@ static void all_rows(const function *f, worst *w)
             random_row(f, p, n, (law)l, scales[(n + l + 1) % 4], w);
         }
     }
-    for (size_t k = 0; k < COUNT(long_lengths); ++k) {
+    for (size_t k = 0; k < COUNT(long_lengths) - !LONG_ROWS; ++k) {
         for (int l = 0; l < LAWS; ++l) {
             random_row(f, p, long_lengths[k], (law)l, l % 2 ? 1 : 0.1, w);
         }
@@ -411,6 +437,27 @@ int main(void)
                     check_long_multimax(f, &p, k % 2 ? MASKED : NORMAL_4);
                 }
             }
+    }
+    TEST("sparsemax and entmax15 where the search for tau is long, or the support some entries more than a buffer") {
+        static const double gaps[] = {1e-3, 1e-6, 1e-12, 1e-15}, widths[] = {1, 0.25};
+        static const size_t lengths[] = {17, 64, 1000, 1100, 4096}, beyond[] = {0, 1, 2, 3, 4, 8, 9, 33, 64, 65};
+        FOR_EACH_FUNCTION(f) {
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            formula g = oracle_formula(f->name);
+            if (f->kind != FORWARD || (g != SPARSEMAX && g != ENTMAX15)) {
+                continue;
+            }
+            for (size_t k = 0; k < COUNT(lengths) * COUNT(gaps) * COUNT(widths); ++k) {
+                shedding_row(f, lengths[k / COUNT(gaps) / COUNT(widths)], gaps[k % COUNT(gaps)],
+                             widths[k / COUNT(gaps) % COUNT(widths)], w);
+            }
+            for (size_t n = 512; n <= 1024; n *= 2) {
+                for (size_t k = 0; k < COUNT(beyond); ++k) {
+                    wide_support(f, n + beyond[k], w);
+                }
+            }
+            report(f, w);
+        }
     }
     TEST("one-hot and equal rows of up to 2^20 and 2^24 entries: the sum does not drift") {
         static const char *const softmax[] = {"softmax_f32", "softmax_f64"};

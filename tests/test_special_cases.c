@@ -367,6 +367,42 @@ static void test_nan_rows(void)
                     poison_every_position(f, n, MASKED, f->size == 4 ? 1e-32 : 1e-290);
                 }
     }
+    TEST("the same where every finite score is beyond T's range") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 2; n < 300; n += n < 40 ? 1 : 37) {
+                    size_t at = random_below(n), wrong = 0;
+                    call c = call_of(f, 1, n, EQUAL, 8);
+                    if (!has(f, PROBABILITY) && f->kind != LOGARITHM && f->kind != LOSS) {
+                        continue;
+                    }
+                    for (size_t i = 0; i < n; ++i) {
+                        set(f, c.array[X], i, -0.9 * largest(f));
+                    }
+                    set_special(f, c.array[X], at, QUIET_NAN);
+                    c.s.scale = 4;
+                    check_ok(f, &c);
+                    for (size_t i = 0; i < n; ++i) {
+                        wrong += !is_special(f, c.array[OUT], i, QUIET_NAN);
+                    }
+                    CHECK(!wrong, AT ": NaN at %u, %u entries are not", AT_ARGS(f, n), (unsigned)at, (unsigned)wrong);
+                }
+    }
+    TEST("gp of a NaN row does not depend on gx, which may be left out") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (has(f, HAS_GP)) {
+                        call c = call_of(f, 1, n, NORMAL_4, 9);
+                        int nan;
+                        c.array[OUT] = NULL;
+                        set_special(f, c.array[X], n / 2, QUIET_NAN);
+                        check_ok(f, &c);
+                        nan = count_nan_gp(f);
+                        CHECK(has(f, ELEMENTWISE) ? nan > 0 : nan == 4 * f->order, AT ": %d gradients of gp are NaN",
+                              AT_ARGS(f, n), nan);
+                    }
+    }
 }
 
 /* ==== backward ==== */

@@ -56,6 +56,7 @@ m("param: order 3 passes", "p->order != 1 && p->order != 2", "p->order < 1", "sp
 
 m = function("MMAX_INLINE uint32_t mmax_f32_floor(")
 m("metric: a threshold that is a float is moved", "(double)f > a", "(double)f >= a", "api")
+m("metric: a threshold between the smallest floats", "bits - 1 :", "bits - 2 :", "api")
 
 m = function("MMAX_INLINE double mmax_largest(")
 m("sigma: negative parameters seem small", "b = b < 0 ? -b : b;", "", "special_cases")
@@ -305,6 +306,9 @@ m("bisection: NaN rows are normal", "!mmax_f64_is_finite(a.first)", "0", "specia
 
 m = function("MMAX_INLINE int MMAX_(begin_candidates)(")
 m("candidates: the reach is too short", ", 1.001)", ", 0.95)", "forward")
+m("candidates: NaN is lost beside scores that overflow", "top < 0 && !MMAX_(has_nan)(x, n)", "top < 0", "special_cases")
+m = function("MMAX_INLINE int MMAX_(begin_candidates)(", "avx2")
+m("candidates: a few more than the buffer holds", "w->next >= n && w->count <= w->room;", "w->next >= n;", "forward")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(lane_step)(", "avx2")
 m("side by side: entmax15 forgets the 1", "mmax_v_sub(second, one)", "second", "golden forward")
@@ -364,6 +368,8 @@ m("backward: not the mean of the support", "mean = mean / total;", "", "backward
 m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
 m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked))",
   "MMAX_(load_upto)(gy + at, left, zero)", "special_cases")
+m("backward: gx is written, though left out, in a NaN row", "if (gx) {\n            MMAX_(backward_nan)",
+  "{\n            MMAX_(backward_nan)", "special_cases")
 m("backward: large x are not seen", "mmax_v_nle(mmax_v_abs(x_), safe)", "mmax_m_none()", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(backward)(")
