@@ -185,11 +185,15 @@ static inline int next_isa(int isa)
 }
 #define FOR_EACH_ISA(isa) for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT; isa = next_isa(isa))
 
-/* Round the lanes of every instruction set: single vectors, virtual lanes of 16 and 32, blocks of 128. */
-static const size_t row_lengths[] = {1,  2,  3,  4,  5,  6,   7,   8,   15,  16,  17,  31,
-                                     32, 33, 63, 64, 65, 100, 127, 128, 129, 131, 300, 1000};
 #ifndef LENGTH_STEP
 #    define LENGTH_STEP 1
+#endif
+/* Round the lanes of every instruction set: single vectors, virtual lanes of 16 and 32, blocks of 128. */
+#if LENGTH_STEP < 5
+static const size_t row_lengths[] = {1,  2,  3,  4,  5,  6,   7,   8,   15,  16,  17,  31,
+                                     32, 33, 63, 64, 65, 100, 127, 128, 129, 131, 300, 1000};
+#else
+static const size_t row_lengths[] = {1, 2, 3, 5, 8, 15, 17, 32, 33, 64, 65, 129, 300};
 #endif
 #define FOR_EACH_LENGTH(n) for (size_t n##_i = 0, n; n##_i < COUNT(row_lengths) && (n = row_lengths[n##_i], 1); ++n##_i)
 

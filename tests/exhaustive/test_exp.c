@@ -1,9 +1,9 @@
 /*
  * test_exp.c: the largest error of the exponential inside the kernels of every instruction set, in ULP.
  *
- *     test_exp           f32: every float with |x| <= 709.78, from where the kernels take off the maximum first; some
- *                        minutes for each instruction set
- *     test_exp STRIDE    every STRIDE-th of these
+ *     test_exp                f32: every float with |x| <= 709.78, from where the kernels take off the maximum first;
+ *                             some minutes for each instruction set
+ *     test_exp STRIDE [STEP]  every STRIDE-th of these; f64: every STEP-th group of its points
  *
  * What else a row has (its place, length and maximum) divides the exponential by a power of two, which is found here by
  * comparison, and differences x - max are floats of the same range. Other scales, whose constants are other ones, take
@@ -137,11 +137,11 @@ static long double exact_exp(double x, double scale)
     return expl(high) * (1 + (long double)fma(x, scale, -high));
 }
 
-static worst sweep_f64(const tier *t, double scale, unsigned rounds)
+static worst sweep_f64(const tier *t, double scale, unsigned rounds, int step)
 {
     static double x[BLOCK], y[BLOCK];
     worst w = {0, 0, 0};
-    for (int eighths = -65520; eighths < 65520; eighths += 16) { /* |scale x| < 8192 ln 2 */
+    for (int eighths = -65520; eighths < 65520; eighths += 16 * step) { /* |scale x| < 8192 ln 2 */
         for (unsigned round = 0; round < rounds; ++round) {
             size_t n = 0;
             for (int k = 0; k < 16; ++k) {
@@ -170,6 +170,7 @@ static void check_worst(const tier *t, const char *type, double scale, worst w, 
 int main(int argc, char **argv)
 {
     const uint32_t stride = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
+    const int step = argc > 2 ? atoi(argv[2]) : 1;
     for (size_t i = 0; i < sizeof tiers / sizeof *tiers; ++i) {
         const tier *t = tiers + i;
         if (!mmax_isa_available(t->isa)) {
@@ -182,7 +183,7 @@ int main(int argc, char **argv)
                 const unsigned rounds = stride > 1 ? 1 : k ? 12 : 48;
                 check_worst(t, "f32", scales[k], sweep_f32(t, scales[k], thinned), 1);
                 if (LDBL_MANT_DIG >= 64) {
-                    check_worst(t, "f64", scales[k], sweep_f64(t, scales[k], rounds), 0.75);
+                    check_worst(t, "f64", scales[k], sweep_f64(t, scales[k], rounds, step), 0.75);
                 }
             }
         }
