@@ -2640,16 +2640,16 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
 {
     const mmax_real min = e->min, max = e->max;
     MMAX_(origin) o;
-    mmax_real exponent = max * c->log2e;
+    mmax_real exponent = (c->general ? max * c->before * c->after : max) * c->log2e;
     o.shift = 0;
     o.max = max;
     o.before = mmax_is_finite(max - min) ? c->before : c->before * (mmax_real)0.25;
     o.mean = -MMAX_REAL_MAX;
-    if (c->general || !(exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT)) {
+    if (!(exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT)) {
         o.shift = max;
         exponent = 0;
         o.kind = MMAX_ROW_GENERAL;
-    } else if (min == MMAX_MASK) {
+    } else if (c->general || min == MMAX_MASK) {
         o.kind = MMAX_ROW_GENERAL;
     } else {
         /* The smallest weight is at least 2^-range / n, times epsilon. */

@@ -397,6 +397,26 @@ int main(void)
             }
         }
     }
+    TEST("the same scores by a scale of any size") {
+        FOR_EACH_FUNCTION(f) {
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            if (!is_forward(f) || f->order) {
+                continue;
+            }
+            for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
+                for (int k = 0; k < 4; ++k) {
+                    double scale = ldexp(1.3, k < 2 ? 61 : f->size == 4 ? 110 : 900), spread = k < 2 ? 4 : 20;
+                    scale = k % 2 ? scale : 1 / scale;
+                    random_state = n + (uint64_t)k;
+                    for (size_t i = 0; i < n; ++i) {
+                        set(f, x_row, i, spread * random_normal() / scale);
+                    }
+                    check_row(f, NULL, n, scale, w);
+                }
+            }
+            report(f, w);
+        }
+    }
     TEST("multimax and seglu with the parameters of every layer of Tables 7 and 8") {
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};

@@ -329,9 +329,6 @@ static void check_values(const call *c)
     if (rest > 1e-10 || (row.o.f == EVSOFTMAX && size < 0x1p-900 * fmaxl(1, row.scale))) {
         return; /* exp_of() takes a rest for a relative error; a mean of numbers so small may have underflowed */
     }
-    if (row.scale < 0x1p-60 || row.scale > 0x1p60) {
-        bound *= 4; /* the difference from the maximum is rounded there */
-    }
     row.o.observed = row.o.f == EVSOFTMAX ? observed : NULL;
     row.o.near = 8 * eps * (size + least * fmaxl(1, row.scale));
     oracle_forward(&row.o, row.y, row.s, row.n);

@@ -129,8 +129,10 @@ m("f64 exp: a digit of a coefficient", "9.618129084775991350e-3", "9.61813908477
 
 m = function("MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(", "avx2")
 m("rows far from 0 are not shifted", "o.shift = max;", "o.shift = 0;", "special_cases")
-m("rows with masks are taken for others", "} else if (min == MMAX_MASK) {", "} else if (0) {",
+m("rows with masks are taken for others", "} else if (c->general || min == MMAX_MASK) {", "} else if (0) {",
   "special_cases losses")
+m("extreme scales: every row is shifted", "if (!(exponent < MMAX_SHIFT_LIMIT",
+  "if (c->general || !(exponent < MMAX_SHIFT_LIMIT", "forward")
 m("differences may overflow", "c->before * (mmax_real)0.25", "c->before", "special_cases")
 m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN",
   "special_cases forward")
