@@ -117,7 +117,7 @@ static const unsigned char *before(const input *in, int array)
 {
     for (int b = 0; b < BLOCKS; ++b) {
         const block *k = &in->blocks[b];
-        if (k->base && in->at[array] >= k->base && in->at[array] <= k->base + k->size) {
+        if (k->base && in->at[array] >= k->base && in->at[array] < k->base + k->size) {
             return k->before + (in->at[array] - k->base);
         }
     }
