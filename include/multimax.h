@@ -253,7 +253,7 @@ MMAX_DECLARE mmax_status mmax_sparsemax_f64(double *y, const double *x, mmax_sha
  * y_i = max(s_i/2 - tau, 0)^2, tau such that the sum is 1: between softmax and sparsemax
  *
  *   special   entries at or below tau, or whose square is below FLT_MIN, are exactly 0
- *   error     at most 4 ULP of the largest entry
+ *   error     at most 4.5 ULP of the largest entry
  *   cost      as sparsemax, over the entries within 2/scale of the maximum
  *   backward  mmax_entmax15_backward_f32 needs y only
  *   source    Peters, Niculae, Martins, "Sparse Sequence-to-Sequence Models", ACL 2019
@@ -2643,7 +2643,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
     mmax_real exponent = (c->general ? max * c->before * c->after : max) * c->log2e;
     o.shift = 0;
     o.max = max;
-    o.before = mmax_is_finite(max - min) ? c->before : c->before * (mmax_real)0.25;
+    o.before = mmax_is_finite(max - min) || c->after > 1 ? c->before : c->before * (mmax_real)0.25;
     o.mean = -MMAX_REAL_MAX;
     if (!(exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT)) {
         o.shift = max;
@@ -3083,14 +3083,15 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
 MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
-    double sum = 0, count = 0;
+    double sum = 0, tiny_sum = 0, count = 0;
     for (size_t i = 0; i < n; ++i) {
         if (!mmax_is_masked(x[i])) {
-            sum += (double)x[i] * MMAX_TINY;
+            sum += (double)x[i];
+            tiny_sum += (double)x[i] * MMAX_TINY;
             count += 1;
         }
     }
-    *mean = sum / count * (1 / MMAX_TINY);
+    *mean = mmax_f64_is_finite(sum) ? sum / count : tiny_sum / count * (1 / MMAX_TINY);
 }
 
 /* The rounded mean of equal entries may lie above them all. */
@@ -3456,7 +3457,7 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(group_shape) * s
             if ((size_t)k < s->registers) {
                 MMAX_TERM(pair[k], k)
             }
-            if ((size_t)(k + MMAX_REGS) < s->registers) {
+            if ((size_t)k + MMAX_REGS < s->registers) {
                 mmax_vec second;
                 MMAX_TERM(second, k + MMAX_REGS)
                 pair[k] = mmax_v_add(pair[k], second);
@@ -4147,8 +4148,9 @@ typedef struct MMAX_(candidates) {
     size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
     mmax_real bound;
     MMAX_(units) units;
-    double unit; /* u = unit (x - max) */
-    int whole;   /* all candidates are held */
+    double unit;           /* u = unit (x - max) */
+    double part, per_part; /* u = per_part (part x - part max), see MMAX_(begin_candidates) */
+    int whole;             /* all candidates are held */
 } MMAX_(candidates);
 
 /* With a buffer of its own. */
@@ -4245,10 +4247,10 @@ typedef struct MMAX_(above) {
     double excess; /* of the sum of the weights over 1 */
 } MMAX_(above);
 
-/* v of one candidate in double: rounded once, where fma is hardware. Halves, so that nothing overflows. */
+/* v of one candidate in double: rounded once, where fma is hardware. */
 MMAX_INLINE double MMAX_(above_double)(mmax_real x, double t, const MMAX_(candidates) * w)
 {
-    return mmax_s_dfma((double)x * 0.5 - (double)w->units.max * 0.5, 2 * w->unit, -t);
+    return mmax_s_dfma((double)x * w->part - (double)w->units.max * w->part, w->per_part, -t);
 }
 
 /* A handful of candidates is summed in plain C, the same on every instruction set. One entry at the maximum is left
@@ -4470,6 +4472,10 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
     w->units = MMAX_(units_of)(c, function);
     w->units.max = e.max;
     w->unit = c->scale * (double)unit;
+    /* Halves, so that no difference overflows. At large scales none can, but twice the unit, and halves of subnormal
+     * numbers are rounded. */
+    w->part = c->after > 1 ? 1 : 0.5;
+    w->per_part = c->after > 1 ? w->unit : 2 * w->unit;
     {
         /* A little below max - 1/scale, so that rounding loses no candidate. */
         const double reach = mmax_product(1.0 / ((double)unit * c->scale), 1.001), bound = (double)e.max - reach;
@@ -4838,12 +4844,13 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     return mmax_s_dfma(function == MMAX_SPARSEMAX ? q : 2 * q, below, MMAX_(sum_total)(&sums[0]));
 }
 
-/* 1 + u of one entry, with all its digits also where u is near -1. Halves, so that nothing overflows. */
+/* 1 + u of one entry, with all its digits also where u is near -1. */
 MMAX_INLINE double MMAX_(above_bottom)(mmax_real x, const MMAX_(candidates) * w)
 {
-    const double top = (double)w->units.max * 0.5, other = (double)x * 0.5, below = top - other, back = below - top;
+    const double top = (double)w->units.max * w->part, other = (double)x * w->part, below = top - other,
+                 back = below - top;
     const double rest = (top - (below - back)) - (other + back);
-    return MMAX_(product_rest)(2 * w->unit, below) - mmax_product(2 * w->unit, rest);
+    return MMAX_(product_rest)(w->per_part, below) - mmax_product(w->per_part, rest);
 }
 
 /* How many entries have v = 1 + u - t > 0, and the sums of v, v^2 and v^3, without one entry x = left_out. */
@@ -5398,6 +5405,10 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
         if (total != 0) {
             mean = mean / total;
         }
+    }
+    if (function != MMAX_BACK_LOG) {
+        /* Beyond the largest gy by rounding alone. */
+        mean = mean > MMAX_REAL_MAX ? MMAX_REAL_MAX : mean < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : mean;
     }
     {
         const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);

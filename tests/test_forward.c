@@ -405,11 +405,14 @@ int main(void)
             }
             for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
                 for (int k = 0; k < 4; ++k) {
-                    double scale = ldexp(1.3, k < 2 ? 61 : f->size == 4 ? 110 : 900), spread = k < 2 ? 4 : 20;
-                    scale = k % 2 ? scale : 1 / scale;
+                    int large = k % 2, top = f->size == 4 ? 127 : 1023;
+                    double scale = ldexp(1.3, k < 2 ? (large ? 61 : -61) : large ? top : -top * 7 / 8);
                     random_state = n + (uint64_t)k;
                     for (size_t i = 0; i < n; ++i) {
-                        set(f, x_row, i, spread * random_normal() / scale);
+                        set(f, x_row, i, (k < 2 ? 4 : 20) * random_normal() / scale);
+                        if (n % 3 == 0 && i % 5 == 1) {
+                            set_special(f, x_row, i, MINUS_INF);
+                        }
                     }
                     check_row(f, NULL, n, scale, w);
                 }
