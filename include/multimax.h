@@ -387,7 +387,8 @@ MMAX_DECLARE mmax_status mmax_seglu_backward_f64(double *gx, mmax_multimax_grads
  * not all; loss and gp overlap no other array. q is described at mmax_targets.
  * special: an ignored row gives 0; a masked target gives loss +inf, and the gradient y - q at active entries, 0 at
  * masked ones; NaN in the row wins over that. A finite row never gives log(0); an overflowing loss is DBL_MAX.
- * error: gx at most 3.5 roundings of y and q, on top of the error of y.
+ * error: gx at most 3.5 roundings of y and q, on top of the error of y. Where |grad_scale * scale| over the sum of
+ * exp(s_k - max) is below 1e-18 (f64: 1e-288), what y adds to gx is subnormal on the way and loses digits, or is 0.
  * They return what forward functions do; MMAX_ERR_PARAM also for index[r] >= the active length and for t's fields.
  */
 
@@ -417,7 +418,8 @@ MMAX_DECLARE mmax_status mmax_multimax_loss_f64(double *loss, double *gx, mmax_m
 /*
  * loss = -sum q_i log y_i, y = evsoftmax(s), whose weights w are constants
  *
- *   epsilon   in (0,1]: with 0 the loss would be infinite for a target below the mean
+ *   epsilon   in (0,1]: with 0 the loss would be infinite for a target below the mean. One that is no normal number in
+ *             the type weighs next to nothing in y or 0, but counts as given in the loss.
  *   error     loss at most 1e-6 (f64: 1e-14) relative, for losses above 1e-30
  *   cost      as mmax_softmax_loss_f32; one more pass for the mean of a row with masked entries
  */
@@ -5627,7 +5629,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const x_row = x + row * s->x_stride;
         const double r = reference > 0 ? reference : MMAX_(softmax_min)(x_row, n, &c);
-        metric.inverse = r >= MMAX_REAL_MIN ? (mmax_real)(-1 / r) : 0;
+        metric.inverse = r < MMAX_REAL_MIN ? 0 : -1 / r < -MMAX_REAL_MIN ? (mmax_real)(-1 / r) : -MMAX_REAL_MIN;
         MMAX_(metric_mean)(&out[row], y + row * s->y_stride, x_row, n, &metric, &unit, &o);
     }
 }

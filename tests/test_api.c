@@ -378,6 +378,16 @@ static void test_metrics(void)
             CHECK(out == 0.5, "%g", out);
         }
     }
+    TEST("sparsity: a reference beyond the range of f32 is not one of 0") {
+        FOR_EACH_ISA(isa) {
+            const float x[3] = {0, -300, -1}, y[3] = {0.25f, 0, 0.75f};
+            for (double reference = 1e36; reference < 1e300; reference *= 1e6) {
+                double out = 0;
+                CHECK(mmax_sparsity_f32(&out, y, x, 1, reference, mmax_row(3)) == MMAX_OK, "status");
+                CHECK(out == 1, "%g with reference %g", out, reference);
+            }
+        }
+    }
     TEST("metrics are NaN where there is a NaN in the row of x or y, and where no entry counts") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
