@@ -2316,6 +2316,7 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 #    define MMAX_PAIR      (2 * MMAX_LANES)
 #    define MMAX_CHUNK     (8 * MMAX_LANES)
 #    define MMAX_EXP_CHUNK (8 * MMAX_PAIR)
+#    define MMAX_BLOCK     (8 * MMAX_CHUNK)
 
 typedef struct MMAX_(sum) {
     mmax_dvec sum[MMAX_DREGS];
@@ -3149,6 +3150,35 @@ MMAX_STATIC void MMAX_(store_sigma)(mmax_real *y, const mmax_real *x, size_t n, 
     }
 }
 
+MMAX_INLINE int MMAX_(is_rising)(const MMAX_(extremes) * logits, const MMAX_(call) * c)
+{
+    return logits->min * c->input_scale >= c->rise_from && logits->max * c->input_scale <= c->rise_to;
+}
+
+/* Where sigma rises from the lowest score to the highest, its extremes are there: in place or not, with gx and without
+ * it, so that the bits are the same. Else returns 0, most often after a look at the first block. Sigma goes to y, unless
+ * that is NULL. */
+MMAX_INLINE int MMAX_(rising_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n,
+                                  const MMAX_(call) * c, int function)
+{
+    MMAX_(extremes) logits = {0, 0, 0};
+    if (!y || n > MMAX_BLOCK) {
+        logits = MMAX_(row_extremes)(x, y ? (size_t)MMAX_BLOCK : n, 0);
+        if (!MMAX_(is_rising)(&logits, c)) {
+            return 0;
+        }
+    }
+    if (y) {
+        logits = MMAX_(store_scores)(y, x, n, c, function);
+        if (!MMAX_(is_rising)(&logits, c)) {
+            return 0;
+        }
+    }
+    e->min = MMAX_(lane)(MMAX_(score)(mmax_v_set(logits.min), c, function, 0));
+    e->max = MMAX_(lane)(MMAX_(score)(mmax_v_set(logits.max), c, function, 0));
+    return 1;
+}
+
 /* The same for MultiMax, with sigma of the row written to y, unless y is NULL. y may be x: then it is written only
  * after the decision. */
 MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
@@ -3160,20 +3190,12 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    if (n >= c->rise_least) {
-        /* Where sigma rises from the lowest score to the highest, its extremes are there. In place or not, with gx and
-         * without it: the bits are the same. */
-        const MMAX_(extremes) scores = store ? MMAX_(store_scores)(y, x, n, c, function) : MMAX_(row_extremes)(x, n, 0);
-        const mmax_real lowest = scores.min * c->input_scale, highest = scores.max * c->input_scale;
-        if (lowest >= c->rise_from && highest <= c->rise_to) {
-            e.min = MMAX_(lane)(MMAX_(score)(mmax_v_set(scores.min), c, function, 0));
-            e.max = MMAX_(lane)(MMAX_(score)(mmax_v_set(scores.max), c, function, 0));
-            if (y && !store) {
-                MMAX_(store_sigma)(y, x, n, c, function, 0);
-            }
-            *o = MMAX_(origin_of)(&e, n, c);
-            return MMAX_IS_NORMAL;
+    if (n >= c->rise_least && MMAX_(rising_row)(&e, store ? y : NULL, x, n, c, function)) {
+        if (y && !store) {
+            MMAX_(store_sigma)(y, x, n, c, function, 0);
         }
+        *o = MMAX_(origin_of)(&e, n, c);
+        return MMAX_IS_NORMAL;
     }
     if (!(store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1)
                 : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0))) {
@@ -3590,7 +3612,6 @@ MMAX_STATIC double MMAX_(log1p)(double v)
 }
 
 /* A row is worked on a block at a time where its exponentials come and go. */
-#    define MMAX_BLOCK (8 * MMAX_CHUNK)
 #    define MMAX_EACH_BLOCK(n) \
         for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
 

@@ -161,9 +161,13 @@ m("sigma: NaN is not seen", "mmax_m_or(beyond, mmax_v_nle(score, largest))", "be
 m("sigma: large scores are not seen", "mmax_m_or(beyond, mmax_v_nle(squares_block_[k], bound))", "mmax_m_none()",
   "special_cases")
 
+m = function("MMAX_INLINE int MMAX_(is_rising)(", "avx2")
+m("sigma is taken to rise below the lowest such score", "logits->min * c->input_scale >= c->rise_from && ", "",
+  "losses forward")
+m("sigma is taken to rise above the highest such score", " && logits->max * c->input_scale <= c->rise_to", "",
+  "losses forward")
+
 m = function("MMAX_INLINE int MMAX_(begin_sigma)(", "avx2")
-m("sigma is taken to rise below the lowest such score", "lowest >= c->rise_from && ", "", "losses forward")
-m("sigma is taken to rise above the highest such score", " && highest <= c->rise_to", "", "losses forward")
 m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "forward")
 
 m = function("MMAX_INLINE int MMAX_(begin_row)(")
