@@ -72,7 +72,8 @@
  * and plain C with fma in hardware (and float not evaluated in a wider type) give the same bits, with gcc and clang, at
  * every optimisation level: sums run over a fixed number of lanes and are folded in a fixed order, and no
  * transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere multiply and add separately: same
- * accuracy, other bits. Under -Ofast results stay accurate and special cases as above, but bits may differ.
+ * accuracy, other bits. Under -Ofast results stay accurate and special cases as above, but bits may differ. Not so
+ * for WebAssembly, where clang cannot be told to keep NaN: compile without -ffast-math there.
  *
  * Threads and memory. Every function is reentrant. The only state is the chosen instruction set, one word read and
  * written atomically. Calls may run at the same time where no output is shared; give each thread its own gp. Nothing is
