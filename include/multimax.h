@@ -2246,7 +2246,7 @@ MMAX_INLINE void MMAX_(store_upto)(mmax_real *p, ptrdiff_t count, mmax_vec a)
 {
     if (count >= MMAX_WIDTH) {
         mmax_v_store(p, a);
-    } else if (count > 0) {
+    } else {
         mmax_v_store_part(p, count, a);
     }
 }
@@ -3180,8 +3180,8 @@ MMAX_INLINE int MMAX_(rising_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_
     return 1;
 }
 
-/* The same for MultiMax, with sigma of the row written to y, unless y is NULL. y may be x: then it is written only
- * after the decision. */
+/* begin_row for MultiMax, with sigma of the row written to y, unless y is NULL. y may be x: then it is written only after
+ * the decision. */
 MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                    const MMAX_(call) * c, int function)
 {

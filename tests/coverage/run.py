@@ -7,6 +7,7 @@
 The kernels are compiled for each instruction set and type: a branch counts once, where its text stands, and is covered
 if an instance has taken it. What no test can reach is listed in uncovered.txt with the reason. Exits with 1 if another
 branch is uncovered, or a listed one is covered after all; not where the processor lacks AVX-512, whose code then is.
+test_threads is left out: threads that run at once lose some of each other's counts.
 """
 import glob
 import json
