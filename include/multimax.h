@@ -2587,7 +2587,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
 #        define MMAX_SHIFT_LIMIT        1024.0f
 #        define MMAX_PLAIN_RANGE        124.0f
 #        define MMAX_BIAS               64
-#        define MMAX_LOWEST             (-100)
+#        define MMAX_LOWEST             (-88) /* power * f is a normal number there, too */
 #    endif
 #    define MMAX_H(p, f, c) mmax_v_fma(p, f, mmax_v_set(c))
 
