@@ -5180,6 +5180,12 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
     MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_(tanhmax_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c))
 }
 
+/* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */
+MMAX_INLINE double MMAX_(in_range)(double mean)
+{
+    return mean > MMAX_REAL_MAX ? MMAX_REAL_MAX : mean < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : mean;
+}
+
 /* gx_j = scale (gy_j 2 cosh(s_j) / C - y_j sum gy y): 2 cosh(s)/C is computed again from x. */
 MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x, size_t n,
                                  const MMAX_(origin) * row_origin, const MMAX_(call) * call, int kind)
@@ -5212,7 +5218,7 @@ MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_
     {
         const mmax_vec scale = mmax_v_set((mmax_real)c->scale), inverse = mmax_v_set((mmax_real)(1 / sum_total));
         const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum_total * MMAX_ABOVE_ONE));
-        const mmax_vec minus_dot = mmax_v_set((mmax_real)-dot_total);
+        const mmax_vec minus_dot = mmax_v_set((mmax_real)-MMAX_(in_range)(dot_total));
 #    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                    \
@@ -5431,8 +5437,7 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
         }
     }
     if (function != MMAX_BACK_LOG) {
-        /* Beyond the largest gy by rounding alone. */
-        mean = mean > MMAX_REAL_MAX ? MMAX_REAL_MAX : mean < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : mean;
+        mean = MMAX_(in_range)(mean);
     }
     {
         const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
