@@ -454,13 +454,13 @@ int main(void)
             }
         }
     }
-    TEST("multimax of long rows: sigma rises over all scores, over some, or not at all; in place the same bits") {
-        static const mmax_multimax_params rising = {2, {0.5, 1.001}, {1.25, 1.01}, {-1, -2}, {1, 2}},
-                                          folded = {2, {1.5, 0.9}, {0.5, 0.9}, {-1, -2}, {1, 2}};
-        const mmax_multimax_params *const params[] = {&rising, &folded};
+    TEST("multimax of long rows: sigma rises over all scores, or falls above or below some; in place the same bits") {
+        static const mmax_multimax_params params[] = {{2, {0.5, 1.001}, {1.25, 1.01}, {-1, -2}, {1, 2}},
+                                                      {2, {0.5, 1.001}, {0.5, -3}, {-1, -2}, {1, 2}},
+                                                      {2, {1.5, -3}, {1.25, 1.01}, {-1, -2}, {1, 2}}};
         FOR_EACH_FUNCTION(f)
             for (size_t k = 0; k < 2 * COUNT(params); ++k) {
-                mmax_multimax_params p = *params[k / 2];
+                mmax_multimax_params p = params[k / 2];
                 p.order = f->order;
                 if (is_forward(f) && f->order && oracle_formula(f->name) == MULTIMAX) {
                     check_long_multimax(f, &p, k % 2 ? MASKED : NORMAL_4);

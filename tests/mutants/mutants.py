@@ -225,7 +225,6 @@ m("short rows: rows left over begin at the wrong x", "x += done * s->x_stride;",
 m = function("MMAX_STATIC double MMAX_(log1p)(")
 m("log: a term of the series", "1.0 / 3", "1.0 / 3.0001", "losses")
 m("log: loses what 1 + v rounds away", "lost / whole", "0.0", "losses")
-m("log: cancels for small arguments", "(exponent == 0)", "(exponent == 99)", "losses")
 
 m = function("    MMAX_(exp_sums_of)(")
 m("log: the rest beside a large entry is lost", "result.sum < 1.75 * e_max", "result.sum < 0", "losses")
