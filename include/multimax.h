@@ -2528,7 +2528,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     }
 #    endif
     c.log2e_inverse = 1 / c.log2e;
-    c.epsilon = (mmax_real)epsilon;
+    c.epsilon = epsilon > 0 ? (mmax_real)epsilon : 0; /* not -0 */
     if (epsilon > 0) {
         c.epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
     }
