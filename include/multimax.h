@@ -3961,7 +3961,7 @@ MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(sum) * sums, cons
 #    define MMAX_STEP(at, left, k, part)                                                                         \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                       \
         const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                                       \
-        const mmax_vec w_ = mmax_v_keep(mmax_v_le(smallest, e_), e_);                                            \
+        const mmax_vec w_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_;              \
         mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                             \
         mmax_vec g_ = params ? MMAX_(first_upto)(mmax_v_fma(w_, inverse, minus_q), left) : w_;                   \
         mmax_vec gx_ = mmax_v_fma(w_, scaled, minus_q_scaled);                                                   \
