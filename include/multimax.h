@@ -2528,8 +2528,8 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     }
 #    endif
     c.log2e_inverse = 1 / c.log2e;
-    c.epsilon = epsilon > 0 ? (mmax_real)epsilon : 0; /* not -0 */
-    if (epsilon > 0) {
+    if (epsilon > 0) { /* else 0, not -0 */
+        c.epsilon = (mmax_real)epsilon;
         c.epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
     }
     c.safe = MMAX_SAFE;
@@ -2727,7 +2727,6 @@ MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(double scale, const mmax_multimax_p
 {
     MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
     if (cols >= least && c.safe > 0) {
-        c.rise_least = least;
         mmax_multimax_params mirrored = *p; /* -sigma(-s) */
         for (int i = 0; i < p->order; ++i) {
             mirrored.t_b[i] = p->t_d[i];
@@ -2735,6 +2734,7 @@ MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(double scale, const mmax_multimax_p
             mirrored.b[i] = -p->d[i];
             mirrored.d[i] = -p->b[i];
         }
+        c.rise_least = least;
         c.rise_from = (mmax_real)-MMAX_(rise)(&mirrored, (double)c.safe);
         c.rise_to = (mmax_real)MMAX_(rise)(p, (double)c.safe);
     }
@@ -2795,18 +2795,24 @@ MMAX_INLINE MMAX_(extremes)
     return e;
 }
 
-MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, int with_sum)
+/* Of the logits. The scores go to y, unless that is NULL. */
+MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * call,
+                                                int function, int with_sum)
 {
+    const MMAX_(call) constants = *call, *const c = &constants; /* which no store can change */
     const mmax_vec first = mmax_v_set(x[0]);
     mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], min_rest_[1], max_rest_[1];
     MMAX_(sum) sum[1];
     MMAX_(extremes) e;
     MMAX_EACH(k) { min_block_[k] = max_block_[k] = first; }
     min_rest_[0] = max_rest_[0] = first;
-#    define MMAX_STEP(at, left, k, part)                              \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
-        max_##part[k] = mmax_v_max(logit, max_##part[k]);             \
-        min_##part[k] = mmax_v_min(logit, min_##part[k]);
+#    define MMAX_STEP(at, left, k, part)                                          \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, first);             \
+        max_##part[k] = mmax_v_max(logit, max_##part[k]);                         \
+        min_##part[k] = mmax_v_min(logit, min_##part[k]);                         \
+        if (y) {                                                                  \
+            MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, 0)); \
+        }
 #    define MMAX_STEP_SUM(at, left, k, part)                          \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
         max_block_[k] = mmax_v_max(logit, max_block_[k]);             \
@@ -2825,25 +2831,6 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(const mmax_real *x, size_t n, in
         e.sum = MMAX_(sum_total)(sum);
     }
     return e;
-}
-
-/* The same, and MultiMax's scores to y. */
-MMAX_INLINE MMAX_(extremes)
-    MMAX_(store_scores)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * call, int function)
-{
-    const MMAX_(call) constants = *call, *const c = &constants; /* which no store can change */
-    const mmax_vec first = mmax_v_set(x[0]);
-    mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], min_rest_[1], max_rest_[1];
-    MMAX_EACH(k) { min_block_[k] = max_block_[k] = first; }
-    min_rest_[0] = max_rest_[0] = first;
-#    define MMAX_STEP(at, left, k, part)                              \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, first); \
-        max_##part[k] = mmax_v_max(logit, max_##part[k]);             \
-        min_##part[k] = mmax_v_min(logit, min_##part[k]);             \
-        MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, 0));
-    MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
-    return MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
 }
 
 /* The extremes of sigma over a row, which goes to y where `store` says so. Returns whether the row may be taken as it
@@ -3109,7 +3096,7 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    e = MMAX_(row_extremes)(x, n, function == MMAX_EVSOFTMAX);
+    e = MMAX_(row_extremes)(NULL, x, n, c, function, function == MMAX_EVSOFTMAX);
     top = (double)e.max * c->scale;
     if (MMAX_UNLIKELY(!mmax_is_finite(e.max) || !(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
         /* A score beyond the range of the type counts as infinite. */
@@ -3164,13 +3151,13 @@ MMAX_INLINE int MMAX_(rising_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_
 {
     MMAX_(extremes) logits = {0, 0, 0};
     if (!y || n > MMAX_BLOCK) {
-        logits = MMAX_(row_extremes)(x, y ? (size_t)MMAX_BLOCK : n, 0);
+        logits = MMAX_(row_extremes)(NULL, x, y ? (size_t)MMAX_BLOCK : n, c, function, 0);
         if (!MMAX_(is_rising)(&logits, c)) {
             return 0;
         }
     }
     if (y) {
-        logits = MMAX_(store_scores)(y, x, n, c, function);
+        logits = MMAX_(row_extremes)(y, x, n, c, function, 0);
         if (!MMAX_(is_rising)(&logits, c)) {
             return 0;
         }
@@ -4482,7 +4469,7 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    e = MMAX_(row_extremes)(x, n, 0);
+    e = MMAX_(row_extremes)(NULL, x, n, c, function, 0);
     if (MMAX_UNLIKELY(!mmax_is_finite(e.max))) {
         return mmax_is_masked(e.max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
     }
@@ -5617,7 +5604,7 @@ MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mma
         const mmax_real *const x_row = x + row * s->x_stride, *const y_row = y + row * s->y_stride;
         size_t first = 0;
         if (n > 0) {
-            metric.x_max = MMAX_(row_extremes)(x_row, n, 0).max;
+            metric.x_max = MMAX_(row_extremes)(NULL, x_row, n, &c, MMAX_SOFTMAX, 0).max;
             while (first + 1 < n && !(x_row[first] == metric.x_max)) {
                 ++first;
             }

@@ -353,7 +353,7 @@ m("tanhmax: even, not odd", "mmax_v_sub(up, down)), x);", "mmax_v_sub(up, down))
 m("tanhmax: cancels near 0", "mmax_v_lt(s, mmax_v_set((mmax_real)1))", "mmax_v_lt(s, mmax_v_zero())", "forward")
 
 m = function("MMAX_INLINE void MMAX_(cosh_row)(")
-m("tanhmax backward: wrong sign of the mean", "(mmax_real)-dot_total", "(mmax_real)dot_total", "backward")
+m("tanhmax backward: wrong sign of the mean", "(mmax_real)-MMAX_(in_range)", "(mmax_real)MMAX_(in_range)", "backward")
 m("tanhmax backward: the scale is forgotten", "mmax_v_mul(cosh_, scale)", "cosh_", "backward")
 m("tanhmax backward: NaN is not seen",
   "mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total) || !mmax_f64_is_finite(sum_total)", "0", "special_cases")
