@@ -3245,14 +3245,60 @@ MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, cons
 }
 
 /* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
-#    define MMAX_EACH_ROW(out, out_stride, past, row_code)                      \
-        for (size_t row = 0; row < s->rows; ++row) {                            \
-            const size_t n = s->lengths ? s->lengths[row] : s->cols;            \
-            row_code;                                                           \
-            if (n < s->cols) {                                                  \
-                MMAX_(fill)((out) + row * (out_stride) + n, s->cols - n, past); \
-            }                                                                   \
-        }
+#    define MMAX_EACH_ROW(s, out, out_stride, past, row_code)                         \
+        do {                                                                          \
+            for (size_t row = 0; row < (s)->rows; ++row) {                            \
+                const size_t n = (s)->lengths ? (s)->lengths[row] : (s)->cols;        \
+                row_code;                                                             \
+                if (n < (s)->cols) {                                                  \
+                    MMAX_(fill)((out) + row * (out_stride) + n, (s)->cols - n, past); \
+                }                                                                     \
+            }                                                                         \
+        } while (0)
+
+/* The rows of a call, or some of them. */
+typedef struct MMAX_(batch) {
+    mmax_real *y; /* weights, logarithms or, for losses, the gradient or NULL */
+    const mmax_real *x;
+    size_t rows, cols, x_stride, y_stride;
+    const uint32_t *lengths;
+    double *loss; /* losses only, from here on */
+    const int32_t *index;
+    const mmax_targets *targets;
+    const mmax_multimax_params *p;
+    mmax_multimax_grads *gp;
+} MMAX_(batch);
+
+MMAX_INLINE MMAX_(batch) MMAX_(batch_of)(mmax_real *y, const mmax_real *x, size_t y_stride, const mmax_shape *s)
+{
+    MMAX_(batch) b;
+    memset(&b, 0, sizeof b);
+    b.y = y;
+    b.x = x;
+    b.rows = s->rows;
+    b.cols = s->cols;
+    b.x_stride = s->x_stride;
+    b.y_stride = y_stride;
+    b.lengths = s->lengths;
+    return b;
+}
+
+MMAX_INLINE MMAX_(batch) MMAX_(part_of)(const MMAX_(batch) * b, size_t from, size_t rows)
+{
+    MMAX_(batch) part = *b;
+    part.y = b->y ? b->y + from * b->y_stride : NULL;
+    part.x = b->x + from * b->x_stride;
+    part.rows = rows;
+    part.lengths = b->lengths ? b->lengths + from : NULL;
+    part.loss = b->loss ? b->loss + from : NULL;
+    part.index = b->index ? b->index + from : NULL;
+    return part;
+}
+
+typedef struct MMAX_(group) MMAX_(group);
+/* What goes through the rows one by one, and what ends the work on the rows of a group, from `row` on. */
+typedef void (*MMAX_(rows))(const MMAX_(batch) *, const MMAX_(call) *);
+typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, size_t row, const MMAX_(call) *);
 
 /* ---- forward: the three passes over each row ---- */
 typedef struct MMAX_(row) {
@@ -3281,7 +3327,7 @@ MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, int funct
         MMAX_(exp_softmax)(&r->sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
     }
 }
-MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
+MMAX_STATIC void MMAX_(row_end)(MMAX_(row) * r)
 {
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
@@ -3299,17 +3345,16 @@ MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
 
 /* Short rows go through the passes side by side: each pass ends in a chain of dependent instructions, which the next
  * row's work then fills. */
-MMAX_INLINE void MMAX_(normalise_rows)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
-                                       const mmax_shape *s)
+MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
 {
-    const size_t most = s->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
+    const size_t most = b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
     MMAX_(row) r[MMAX_SIDE_BY_SIDE];
-    for (size_t row = 0; row < s->rows; row += most) {
-        const size_t count = s->rows - row < most ? s->rows - row : most;
+    for (size_t row = 0; row < b->rows; row += most) {
+        const size_t count = b->rows - row < most ? b->rows - row : most;
         for (size_t i = 0; i < count; ++i) {
-            r[i].y = y + (row + i) * s->y_stride;
-            r[i].x = x + (row + i) * s->x_stride;
-            r[i].n = s->lengths ? s->lengths[row + i] : s->cols;
+            r[i].y = b->y + (row + i) * b->y_stride;
+            r[i].x = b->x + (row + i) * b->x_stride;
+            r[i].n = b->lengths ? b->lengths[row + i] : b->cols;
             MMAX_(row_begin)(&r[i], c, function);
         }
         for (size_t i = 0; i < count; ++i) {
@@ -3317,13 +3362,32 @@ MMAX_INLINE void MMAX_(normalise_rows)(mmax_real *y, const mmax_real *x, const M
         }
         for (size_t i = 0; i < count; ++i) {
             MMAX_(row_end)(&r[i]);
-            if (r[i].n < s->cols) {
-                MMAX_(fill)(r[i].y + r[i].n, s->cols - r[i].n, 0);
+            if (r[i].n < b->cols) {
+                MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);
             }
         }
     }
 }
+MMAX_STATIC void MMAX_(softmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_(normalise_rows)(b, c, MMAX_SOFTMAX);
+}
+MMAX_STATIC void MMAX_(multimax1_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_(normalise_rows)(b, c, MMAX_MULTIMAX1);
+}
+MMAX_STATIC void MMAX_(multimax2_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_(normalise_rows)(b, c, MMAX_MULTIMAX2);
+}
+MMAX_STATIC void MMAX_(evsoftmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_(normalise_rows)(b, c, MMAX_EVSOFTMAX);
+}
 
+/* ---- short rows: MMAX_WIDTH rows of at most MMAX_PAIR entries at once ----
+ * What a row has one of, a register has for all of them. The same arithmetic as row by row.
+ */
 #    if MMAX_FAST
 /* One number of each of MMAX_WIDTH rows, a register from MMAX_WIDTH registers: row r's result is in lane r. */
 #        define MMAX_ACROSS(name, op)                                                                \
@@ -3375,55 +3439,55 @@ MMAX_INLINE double MMAX_(short_total)(const mmax_vec *pair, int one)
     return MMAX_(sum_total)(&sum);
 }
 
-/* MMAX_WIDTH rows of at most MMAX_PAIR entries: what a row has one of, a register has for all of them. The same
- * arithmetic as row by row. */
-typedef struct MMAX_(group) {
-    mmax_real *y;
+struct MMAX_(group) {
     const mmax_real *x;
-    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* MultiMax: sigma, before */
-    MMAX_LINE mmax_real rounder[MMAX_WIDTH];
+    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before */
+    MMAX_LINE mmax_real rounder[MMAX_WIDTH];       /* of the rows' origins, as are */
     MMAX_LINE mmax_real lowest[MMAX_WIDTH];
+    MMAX_LINE mmax_real max[MMAX_WIDTH];
     MMAX_LINE mmax_real mean[MMAX_WIDTH];
-    double total[MMAX_WIDTH];
-    int good; /* 0 if a score is infinite or too large: then row by row */
-} MMAX_(group);
+    MMAX_LINE double total[MMAX_WIDTH];
+    int good; /* 0 if a score is infinite or too large, or a row has no target: then row by row */
+};
 
-/* n, its registers and their stride in e; `one` says that one register will do. */
-typedef struct MMAX_(group_shape) {
-    size_t n, registers, width, x_stride, y_stride;
-    int one;
-} MMAX_(group_shape);
+/* A row's registers, and the distance of the rows in `e`; `one` says that one register will do. */
+#        define MMAX_GROUP_REGISTERS(one, n) ((one) ? (size_t)1 : ((n) + MMAX_WIDTH - 1) / MMAX_WIDTH)
+#        define MMAX_GROUP_STRIDE(one)       ((size_t)((one) ? MMAX_WIDTH : MMAX_PAIR))
 
-MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
+                                    int one)
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
+    const mmax_real *const x = g->x;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole;
     mmax_mask good;
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const mmax_real *const row = g->x + r * s->x_stride;
+        const mmax_real *const row = x + r * x_stride;
         const mmax_vec first = mmax_v_set(row[0]);
         mmax_vec row_max = mmax_v_zero(), pair[MMAX_REGS];
         MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
-        for (size_t i = 0; i < s->registers; ++i) {
+        for (size_t i = 0; i < registers; ++i) {
             const size_t at = i * MMAX_WIDTH;
-            const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(s->n - at), first);
+            const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(n - at), first);
             const mmax_vec score = MMAX_(score)(logit, c, function, 0);
             row_max = i == 0 ? score : mmax_v_max(score, row_max);
             if (sigma) {
                 largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);
-                mmax_v_store(g->e + r * s->width + at, score);
+                mmax_v_store(g->e + r * MMAX_GROUP_STRIDE(one) + at, score);
             } else {
                 smallest = mmax_v_min(logit, smallest);
             }
             if (function == MMAX_EVSOFTMAX) {
                 const size_t k = i % MMAX_REGS;
-                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(s->n - at)));
+                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(n - at)));
             }
         }
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
         if (function == MMAX_EVSOFTMAX) {
-            g->total[r] = MMAX_(short_total)(pair, s->one);
+            g->total[r] = MMAX_(short_total)(pair, one);
         }
     }
     max = MMAX_(across_max)(high);
@@ -3435,30 +3499,43 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(group_shape) *
     mmax_v_store(g->rounder, mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS))));
     mmax_v_store(g->lowest,
                  mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
-    if (function == MMAX_EVSOFTMAX) {
-        mmax_v_store(g->mean, max);
-        for (int r = 0; r < MMAX_WIDTH; ++r) {
-            const double mean = g->total[r] / (double)s->n;
-            g->good = g->good && mmax_f64_is_finite(mean);
-            g->mean[r] = MMAX_(mean_of)(mean, g->mean[r]);
-        }
+    mmax_v_store(g->max, max);
+    for (int r = 0; function == MMAX_EVSOFTMAX && r < MMAX_WIDTH; ++r) {
+        const double mean = g->total[r] / (double)n;
+        g->good = g->good && mmax_f64_is_finite(mean);
+        g->mean[r] = MMAX_(mean_of)(mean, g->max[r]);
     }
 }
 
-MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(group_shape) * s, const MMAX_(call) * c, int function)
+/* The origin of a row, with the clamp, which changes no bit where nothing can underflow. */
+MMAX_INLINE MMAX_(origin) MMAX_(group_origin)(const MMAX_(group) * g, size_t r, int function)
+{
+    MMAX_(origin) o;
+    o.rounder = g->rounder[r];
+    o.shift = 0;
+    o.before = 1;
+    o.lowest = g->lowest[r];
+    o.max = g->max[r];
+    o.mean = function == MMAX_EVSOFTMAX ? g->mean[r] : 0;
+    o.kind = MMAX_ROW_CLAMP;
+    return o;
+}
+
+MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
+                                  int one)
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
+    const mmax_real *const x = g->x;
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const mmax_real *const row = g->x + r * s->x_stride;
-        mmax_real *const e_row = g->e + r * s->width;
+        const mmax_real *const row = x + r * x_stride;
+        mmax_real *const e_row = g->e + r * MMAX_GROUP_STRIDE(one);
+        const MMAX_(origin) o = MMAX_(group_origin)(g, r, function);
         mmax_vec pair[MMAX_REGS];
-        MMAX_(origin) o;
-        o.rounder = g->rounder[r];
-        o.lowest = g->lowest[r];
-        o.mean = function == MMAX_EVSOFTMAX ? g->mean[r] : 0;
 #        define MMAX_TERM(e, i)                                                                                       \
             const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
-            const ptrdiff_t left = (ptrdiff_t)(s->n - at);                                                            \
+            const ptrdiff_t left = (ptrdiff_t)(n - at);                                                               \
             const mmax_vec score = sigma ? mmax_v_load(e_row + at) : MMAX_(load_upto)(row + at, left, mmax_v_zero()); \
             e = MMAX_(exp_part)(score, &o, c, function, MMAX_ROW_CLAMP);                                              \
             mmax_v_store(e_row + at, e);                                                                              \
@@ -3466,137 +3543,226 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(group_shape) * s
         MMAX_EACH(k)
         {
             pair[k] = mmax_v_zero();
-            if ((size_t)k < s->registers) {
+            if ((size_t)k < registers) {
                 MMAX_TERM(pair[k], k)
             }
-            if ((size_t)k + MMAX_REGS < s->registers) {
+            if ((size_t)k + MMAX_REGS < registers) {
                 mmax_vec second;
                 MMAX_TERM(second, k + MMAX_REGS)
                 pair[k] = mmax_v_add(pair[k], second);
             }
         }
 #        undef MMAX_TERM
-        g->total[r] = MMAX_(short_total)(pair, s->one);
+        g->total[r] = MMAX_(short_total)(pair, one);
     }
 }
 
-MMAX_INLINE void MMAX_(group_end)(const MMAX_(group) * g, const MMAX_(group_shape) * s)
+MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
 {
+    int32_t together = 0;
+    for (int r = 0; r < MMAX_WIDTH; ++r) {
+        together |= index[r];
+    }
+    return together >= 0;
+}
+
+/* One copy of each pass, for one register a row and for several. */
+#        define MMAX_GROUP_PASSES(name, function)                                                                 \
+            MMAX_STATIC void MMAX_(begin_##name)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c) \
+            {                                                                                                     \
+                if (b->cols <= MMAX_WIDTH) {                                                                      \
+                    MMAX_(group_begin)(g, b, c, function, 1);                                                     \
+                } else {                                                                                          \
+                    MMAX_(group_begin)(g, b, c, function, 0);                                                     \
+                }                                                                                                 \
+            }                                                                                                     \
+            MMAX_STATIC void MMAX_(exp_##name)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)   \
+            {                                                                                                     \
+                if (b->cols <= MMAX_WIDTH) {                                                                      \
+                    MMAX_(group_exp)(g, b, c, function, 1);                                                       \
+                } else {                                                                                          \
+                    MMAX_(group_exp)(g, b, c, function, 0);                                                       \
+                }                                                                                                 \
+            }
+MMAX_GROUP_PASSES(softmax_group, MMAX_SOFTMAX)
+MMAX_GROUP_PASSES(multimax1_group, MMAX_MULTIMAX1)
+MMAX_GROUP_PASSES(multimax2_group, MMAX_MULTIMAX2)
+MMAX_GROUP_PASSES(evsoftmax_group, MMAX_EVSOFTMAX)
+
+MMAX_INLINE void MMAX_(begin_group)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+{
+    switch (function) {
+    case MMAX_MULTIMAX1: MMAX_(begin_multimax1_group)(g, b, c); break;
+    case MMAX_MULTIMAX2: MMAX_(begin_multimax2_group)(g, b, c); break;
+    case MMAX_EVSOFTMAX: MMAX_(begin_evsoftmax_group)(g, b, c); break;
+    default: MMAX_(begin_softmax_group)(g, b, c); break;
+    }
+}
+MMAX_INLINE void MMAX_(exp_group)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+{
+    switch (function) {
+    case MMAX_MULTIMAX1: MMAX_(exp_multimax1_group)(g, b, c); break;
+    case MMAX_MULTIMAX2: MMAX_(exp_multimax2_group)(g, b, c); break;
+    case MMAX_EVSOFTMAX: MMAX_(exp_evsoftmax_group)(g, b, c); break;
+    default: MMAX_(exp_softmax_group)(g, b, c); break;
+    }
+}
+
+/* The last pass. */
+MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, int one)
+{
+    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), y_stride = b->y_stride;
+    mmax_real *const y = b->y + from * y_stride;
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        mmax_real *const row = g->y + r * s->y_stride;
-        const MMAX_(scaling) w = MMAX_(scaling_of)(g->total[r]);
-        for (size_t i = 0; i < s->registers; ++i) {
+        mmax_real *const row = y + r * y_stride;
+        const double total = g->total[r];
+        const MMAX_(scaling) w = MMAX_(scaling_of)(total);
+        for (size_t i = 0; i < registers; ++i) {
             const size_t at = i * MMAX_WIDTH;
-            const mmax_vec e = mmax_v_load(g->e + r * s->width + at);
-            MMAX_(store_upto)(row + at, (ptrdiff_t)(s->n - at), MMAX_(scaled)(e, &w, 1));
+            const mmax_vec e = mmax_v_load(g->e + r * MMAX_GROUP_STRIDE(one) + at);
+            MMAX_(store_upto)(row + at, (ptrdiff_t)(n - at), MMAX_(scaled)(e, &w, 1));
         }
-        if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
-            MMAX_(fill)(row, s->n, MMAX_NAN_BITS);
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(total))) {
+            MMAX_(fill)(row, n, MMAX_NAN_BITS);
         }
     }
 }
-
-/* A group's exponentials, then the next group's first pass, then the weights: each waits for a chain of dependent
- * instructions that the other fills. */
-MMAX_INLINE void MMAX_(normalise_groups)(mmax_real *y, const mmax_real *x, size_t groups, int one,
-                                         const MMAX_(call) * call, int function, const mmax_shape *shape)
+MMAX_STATIC void MMAX_(weights_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                         const MMAX_(call) * c)
 {
-    const MMAX_(call) constants = *call, *const c = &constants;
-    const MMAX_(group_shape) s = {shape->cols,
-                                  one ? (size_t)1 : (shape->cols + MMAX_WIDTH - 1) / MMAX_WIDTH,
-                                  (size_t)(one ? MMAX_WIDTH : MMAX_PAIR),
-                                  shape->x_stride,
-                                  shape->y_stride,
-                                  one};
-    MMAX_(group) group[2];
-    for (size_t i = 0; i <= groups; ++i) {
-        MMAX_(group) *const next = &group[i % 2], *const g = &group[(i + 1) % 2];
-        if (i > 0 && g->good) {
-            MMAX_(group_exp)(g, &s, c, function);
-        }
-        if (i < groups) {
-            next->y = y + i * MMAX_WIDTH * s.y_stride;
-            next->x = x + i * MMAX_WIDTH * s.x_stride;
-            MMAX_(group_begin)(next, &s, c, function);
-        }
-        if (i > 0 && g->good) {
-            MMAX_(group_end)(g, &s);
-        } else if (i > 0) {
-            mmax_shape rows = *shape;
-            rows.rows = MMAX_WIDTH;
-            MMAX_(normalise_rows)(g->y, g->x, call, function, &rows);
-        }
+    (void)c;
+    if (b->cols <= MMAX_WIDTH) {
+        MMAX_(group_weights)(g, b, row, 1);
+    } else {
+        MMAX_(group_weights)(g, b, row, 0);
     }
 }
+#        define MMAX_GROUP_END(name) MMAX_(name)
+#    else
+#        define MMAX_GROUP_END(name) NULL
 #    endif
 
-MMAX_INLINE void MMAX_(normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
-                                  const mmax_shape *s)
+/* A group's exponentials, then the next group's first pass, then the end of the former: each waits for a chain of
+ * dependent instructions that the other fills. */
+MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c, int function, MMAX_(rows) rows,
+                                  MMAX_(end) end)
 {
-    mmax_shape rest = *s;
+    size_t done = 0;
 #    if MMAX_FAST
-    if (s->cols <= MMAX_PAIR && !s->lengths && !c->general) {
-        const size_t groups = s->rows / MMAX_WIDTH, done = groups * MMAX_WIDTH;
-        if (s->cols <= MMAX_WIDTH) {
-            MMAX_(normalise_groups)(y, x, groups, 1, c, function, s);
-        } else {
-            MMAX_(normalise_groups)(y, x, groups, 0, c, function, s);
+    if (b->cols <= MMAX_PAIR && !b->lengths && !c->general) {
+        const size_t groups = b->rows / MMAX_WIDTH;
+        MMAX_(group) group[2];
+        for (size_t i = 0; groups > 0 && i <= groups; ++i) {
+            MMAX_(group) *const next = &group[i % 2], *const g = &group[(i + 1) % 2];
+            if (i > 0 && g->good) {
+                MMAX_(exp_group)(g, b, c, function);
+            }
+            if (i < groups) {
+                const size_t row = i * MMAX_WIDTH;
+                next->x = b->x + row * b->x_stride;
+                next->good = 0;
+                if (!b->index || MMAX_(all_have_targets)(b->index + row)) {
+                    MMAX_(begin_group)(next, b, c, function);
+                }
+            }
+            if (i > 0) {
+                if (g->good) {
+                    end(g, b, done, c);
+                } else {
+                    const MMAX_(batch) part = MMAX_(part_of)(b, done, MMAX_WIDTH);
+                    rows(&part, c);
+                }
+                done += MMAX_WIDTH;
+            }
         }
-        rest.rows -= done;
-        y += done * s->y_stride;
-        x += done * s->x_stride;
     }
+#    else
+    (void)function;
+    (void)end;
 #    endif
-    MMAX_(normalise_rows)(y, x, c, function, &rest);
+    if (done < b->rows) {
+        const MMAX_(batch) rest = MMAX_(part_of)(b, done, b->rows - done);
+        rows(&rest, c);
+    }
 }
 
 MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_(normalise)(y, x, &c, MMAX_SOFTMAX, s);
+    const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    MMAX_(normalise)(&b, &c, MMAX_SOFTMAX, MMAX_(softmax_rows), MMAX_GROUP_END(weights_of_group));
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_LONG_ROW);
+    const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
-        MMAX_(normalise)(y, x, &c, MMAX_MULTIMAX1, s);
+        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(multimax1_rows), MMAX_GROUP_END(weights_of_group));
     } else {
-        MMAX_(normalise)(y, x, &c, MMAX_MULTIMAX2, s);
+        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX2, MMAX_(multimax2_rows), MMAX_GROUP_END(weights_of_group));
     }
 }
 MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsilon, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
-    MMAX_(normalise)(y, x, &c, MMAX_EVSOFTMAX, s);
+    const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    MMAX_(normalise)(&b, &c, MMAX_EVSOFTMAX, MMAX_(evsoftmax_rows), MMAX_GROUP_END(weights_of_group));
 }
 
 /* ---- logarithms and losses ---- */
 
-/* log(1 + v) for v >= 0, with 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
+#    if MMAX_PASS_DOUBLE
+/* log(1 + v) of each v >= 0, in place. 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
  * z = f / (2 + f), only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
+MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
+{
+    const mmax_vec one_half = mmax_v_set(0.5), two = mmax_v_set(2);
+    for (size_t at = 0; at < count; at += MMAX_WIDTH) {
+        const size_t lanes = count - at < MMAX_WIDTH ? count - at : MMAX_WIDTH;
+        MMAX_LINE double whole[MMAX_WIDTH], lost[MMAX_WIDTH], fraction[MMAX_WIDTH], power[MMAX_WIDTH];
+        mmax_vec f, k, z, half_square, z2, z4, even, odd, series, low;
+        for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+            const double v = numbers[at + (i < lanes ? i : 0)], sum = 1 + v, shadow = sum - 1;
+            const uint64_t bits = mmax_f64_bits(sum), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
+            /* f is v itself where k = 0; without a branch, as v comes late and at random */
+            const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
+            const double rest = (1 - (sum - shadow)) + (v - shadow);
+            const double w = mmax_f64_from_bits(bits - (exponent << 52)) - 1;
+            whole[i] = sum;
+            power[i] = (double)(int)exponent;
+            fraction[i] = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(w) & ~is_small));
+            lost[i] = mmax_f64_from_bits(mmax_f64_bits(rest) & ~is_small);
+        }
+        f = mmax_v_load(fraction);
+        k = mmax_v_load(power);
+        z = mmax_v_div(f, mmax_v_add(two, f));
+        half_square = mmax_v_product(mmax_v_mul(one_half, f), f);
+        /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
+        z2 = mmax_v_mul(z, z);
+        z4 = mmax_v_mul(z2, z2);
+        even = mmax_v_set(1.0 / 23);
+        odd = mmax_v_set(1.0 / 21);
+        MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
+        {
+            even = mmax_v_fma(even, z4, mmax_v_set(1.0 / (n + 2)));
+            odd = mmax_v_fma(odd, z4, mmax_v_set(1.0 / n));
+        }
+        series = mmax_v_fma(odd, z2, mmax_v_fma(even, z4, mmax_v_set(1.0 / 3)));
+        /* log(2) in two parts; the first has 42 bits, its product with k is exact */
+        low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(mmax_v_load(lost), mmax_v_load(whole)));
+        low = mmax_v_fma(z, mmax_v_fma(mmax_v_mul(two, z2), series, half_square), low);
+        low = mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
+        mmax_v_store(fraction, low);
+        for (size_t i = 0; i < lanes; ++i) {
+            numbers[at + i] = fraction[i];
+        }
+    }
+}
+#    endif
 MMAX_STATIC double MMAX_(log1p)(double v)
 {
-    const double whole = 1 + v, shadow = whole - 1, lost = (1 - (whole - shadow)) + (v - shadow);
-    const uint64_t bits = mmax_f64_bits(whole), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
-    const double k = (double)(int)exponent, w = mmax_f64_from_bits(bits - (exponent << 52));
-    /* f is v itself where k = 0; without a branch, as v comes late and at random */
-    const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
-    const double f = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(w - 1) & ~is_small));
-    const double rest = mmax_f64_from_bits(mmax_f64_bits(lost / whole) & ~is_small);
-    const double z = f / (2 + f), half_square = mmax_product(0.5 * f, f);
-    /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
-    const double z2 = z * z, z4 = z2 * z2;
-    double even = 1.0 / 23, odd = 1.0 / 21, series, low;
-    MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
-    {
-        even = mmax_s_dfma(even, z4, 1.0 / (n + 2));
-        odd = mmax_s_dfma(odd, z4, 1.0 / n);
-    }
-    series = mmax_s_dfma(odd, z2, mmax_s_dfma(even, z4, 1.0 / 3));
-    /* log(2) in two parts; the first has 42 bits, its product with k is exact */
-    low = mmax_s_dfma(k, 5.4979230187083712e-14, rest);
-    low = mmax_s_dfma(z, mmax_s_dfma(2 * z2, series, half_square), low);
-    return mmax_s_dfma(k, 0.69314718055989033, f - (half_square - low));
+    MMAX_F64_(log1ps)(&v, 1);
+    return v;
 }
 
 /* A row is worked on a block at a time where its exponentials come and go. */
@@ -3744,23 +3910,115 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
     MMAX_(log_row)(y, x, n, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_(log1p)(sums.rest));
 }
 
-MMAX_INLINE void MMAX_(log_normalise)(mmax_real *y, const mmax_real *x, const MMAX_(call) * c, int function,
-                                      const mmax_shape *s){
-    MMAX_EACH_ROW(y, s->y_stride, MMAX_MASK_BITS,
-                  MMAX_(log_normalise_row)(y + row * s->y_stride, x + row * s->x_stride, n, c, function))} MMAX_STATIC
-    void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+MMAX_INLINE void MMAX_(log_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+{
+    MMAX_EACH_ROW(b, b->y, b->y_stride, MMAX_MASK_BITS,
+                  MMAX_(log_normalise_row)(b->y + row * b->y_stride, b->x + row * b->x_stride, n, c, function));
+}
+MMAX_STATIC void MMAX_(log_softmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_(log_rows)(b, c, MMAX_SOFTMAX);
+}
+MMAX_STATIC void MMAX_(log_multimax1_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_(log_rows)(b, c, MMAX_MULTIMAX1);
+}
+MMAX_STATIC void MMAX_(log_multimax2_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_(log_rows)(b, c, MMAX_MULTIMAX2);
+}
+
+#    if MMAX_FAST
+/* log(sum / exp(maximum)) of each row of a group, with the arithmetic of exp_sums_of. */
+MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, const MMAX_(batch) * b,
+                                       const MMAX_(call) * c, int one)
+{
+    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n);
+    MMAX_LINE mmax_real e_max[MMAX_WIDTH];
+    mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->max), mmax_v_load(g->rounder), c));
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        const double top = (double)e_max[r];
+        const mmax_vec limit = mmax_v_set((mmax_real)(0.999 * top));
+        mmax_vec pair[MMAX_REGS];
+        uint64_t all;
+        double others;
+        MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
+        for (size_t i = 0; i < registers; ++i) {
+            const size_t at = i * MMAX_WIDTH, k = i % MMAX_REGS;
+            const mmax_vec e =
+                MMAX_(first_upto)(mmax_v_load(g->e + r * MMAX_GROUP_STRIDE(one) + at), (ptrdiff_t)(n - at));
+            pair[k] = mmax_v_add(pair[k], mmax_v_keep(mmax_v_lt(e, limit), e));
+        }
+        others = MMAX_(short_total)(pair, one);
+        /* without a branch, as it would be taken at random */
+        all = (uint64_t)0 - (uint64_t)(g->total[r] >= 1.75 * top);
+        others = mmax_f64_from_bits((mmax_f64_bits(g->total[r] - top) & all) | (mmax_f64_bits(others) & ~all));
+        log_sum[r] = others / top;
+    }
+    MMAX_F64_(log1ps)(log_sum, MMAX_WIDTH);
+}
+MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * g, const MMAX_(batch) * b,
+                                          const MMAX_(call) * c)
+{
+    if (b->cols <= MMAX_WIDTH) {
+        MMAX_(group_log_sums)(log_sum, g, b, c, 1);
+    } else {
+        MMAX_(group_log_sums)(log_sum, g, b, c, 0);
+    }
+}
+
+MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, const MMAX_(call) * c,
+                                   int function)
+{
+    double log_sum[MMAX_WIDTH];
+    MMAX_(log_sums_of_group)(log_sum, g, b, c);
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        const MMAX_(origin) o = MMAX_(group_origin)(g, r, function);
+        mmax_real *const y = b->y + (row + r) * b->y_stride;
+        const mmax_real *x = b->x + (row + r) * b->x_stride;
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
+            MMAX_(fill)(y, b->cols, MMAX_NAN_BITS);
+            continue;
+        }
+        if (function != MMAX_SOFTMAX) {
+            MMAX_(store_sigma)(y, x, b->cols, c, function, 0);
+            x = y;
+        }
+        MMAX_(log_row)(y, x, b->cols, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, log_sum[r]);
+    }
+}
+MMAX_STATIC void MMAX_(log_softmax_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                             const MMAX_(call) * c)
+{
+    MMAX_(group_logs)(g, b, row, c, MMAX_SOFTMAX);
+}
+MMAX_STATIC void MMAX_(log_multimax1_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                               const MMAX_(call) * c)
+{
+    MMAX_(group_logs)(g, b, row, c, MMAX_MULTIMAX1);
+}
+MMAX_STATIC void MMAX_(log_multimax2_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                               const MMAX_(call) * c)
+{
+    MMAX_(group_logs)(g, b, row, c, MMAX_MULTIMAX2);
+}
+#    endif
+
+MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_(log_normalise)(y, x, &c, MMAX_SOFTMAX, s);
+    const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    MMAX_(normalise)(&b, &c, MMAX_SOFTMAX, MMAX_(log_softmax_rows), MMAX_GROUP_END(log_softmax_of_group));
 }
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_LONG_ROW);
+    const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
-        MMAX_(log_normalise)(y, x, &c, MMAX_MULTIMAX1, s);
+        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(log_multimax1_rows), MMAX_GROUP_END(log_multimax1_of_group));
     } else {
-        MMAX_(log_normalise)(y, x, &c, MMAX_MULTIMAX2, s);
+        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX2, MMAX_(log_multimax2_rows), MMAX_GROUP_END(log_multimax2_of_group));
     }
 }
 
@@ -3873,11 +4131,6 @@ MMAX_INLINE void MMAX_(poison)(mmax_multimax_grads *gp, int order)
 }
 
 /* ---- cross-entropy ---- */
-typedef struct MMAX_(target) {
-    ptrdiff_t index;
-    double smoothing;
-    double grad_scale; /* of gx and gp */
-} MMAX_(target);
 
 /* With label smoothing: how far the active scores lie below the maximum in all, how many they are, and how many of
  * them are below the mean (EvSoftMax). Differences are scaled down, so that their sum does not overflow. */
@@ -3911,13 +4164,14 @@ MMAX_INLINE MMAX_(spread)
     return spread;
 }
 
-/* gx = (y - q) times `factor` for one row of exponentials held in gx; the target entry is mended by the caller. */
-MMAX_INLINE void MMAX_(loss_gradient_of)(mmax_real *gx, size_t n, double sum, double q, double factor, int plain)
+/* gx = (y - q) times `factor` for one row of exponentials e, which may be gx; the caller mends the target's entry. */
+MMAX_INLINE void MMAX_(loss_gradient_of)(mmax_real *gx, const mmax_real *e, size_t n, double sum, double q,
+                                         double factor, int plain)
 {
     const mmax_vec inverse = mmax_v_set((mmax_real)(factor / sum)), minus_q = mmax_v_set((mmax_real)(-q * factor));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
 #    define MMAX_STEP(at, left, k, part)                                     \
-        const mmax_vec e_ = MMAX_(load_upto)(gx + at, left, mmax_v_zero());  \
+        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());   \
         mmax_vec g_ = plain ? e_ : mmax_v_keep(mmax_v_le(smallest, e_), e_); \
         g_ = mmax_v_fma(g_, inverse, minus_q);                               \
         g_ = plain ? g_ : mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_);     \
@@ -3925,12 +4179,13 @@ MMAX_INLINE void MMAX_(loss_gradient_of)(mmax_real *gx, size_t n, double sum, do
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
 }
-MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, size_t n, double sum, double q, double factor, int plain)
+MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, const mmax_real *e, size_t n, double sum, double q, double factor,
+                                      int plain)
 {
     if (plain) {
-        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, 1);
+        MMAX_(loss_gradient_of)(gx, e, n, sum, q, factor, 1);
     } else {
-        MMAX_(loss_gradient_of)(gx, n, sum, q, factor, 0);
+        MMAX_(loss_gradient_of)(gx, e, n, sum, q, factor, 0);
     }
 }
 
@@ -3993,150 +4248,283 @@ MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
     return mmax_limited((a * 0.25 - b * 0.25) * unit * 4);
 }
 
-MMAX_INLINE void MMAX_(loss_row)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x, size_t n,
-                                 const MMAX_(target) * t, const MMAX_(call) * c, const mmax_multimax_params *p,
-                                 int function)
+/* A row with its target, between the passes. */
+typedef struct MMAX_(loss) {
+    double *loss;
+    mmax_real *gx;
+    const mmax_real *x;
+    size_t n, index;
+    const mmax_targets *targets;
+    const mmax_multimax_params *p;
+    mmax_multimax_grads *gp;
+    MMAX_(origin) origin;
+    MMAX_(spread) spread;
+    mmax_real x_target, score;
+    int masked, careful;
+    double sum, log_sum; /* log_sum: of sum / exp(maximum) */
+    const mmax_real *e;  /* the exponentials; NULL: a block at a time in the buffer */
+    mmax_real *buffer;
+} MMAX_(loss);
+
+MMAX_INLINE MMAX_(loss) MMAX_(loss_of)(const MMAX_(batch) * b, size_t row)
+{
+    MMAX_(loss) r;
+    r.loss = b->loss ? b->loss + row : NULL;
+    r.gx = b->y ? b->y + row * b->y_stride : NULL;
+    r.x = b->x + row * b->x_stride;
+    r.n = b->lengths ? b->lengths[row] : b->cols;
+    r.index = (size_t)b->index[row];
+    r.targets = b->targets;
+    r.p = b->p;
+    r.gp = b->gp;
+    return r;
+}
+
+/* What the loss needs of x, which the exponentials may overwrite. */
+MMAX_INLINE void MMAX_(loss_target)(MMAX_(loss) * r, const MMAX_(call) * c, int function)
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
-    const double gx_scale = t->grad_scale * c->scale;
-    /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
-    mmax_real *const e = sigma && gx == x ? NULL : gx;
-    mmax_real buffer[MMAX_BLOCK];
-    MMAX_(origin) o;
-    MMAX_(exp_sums) sums;
-    MMAX_(spread) spread = {0, 0, 0};
-    int careful, masked, stored = 0;
-    mmax_real x_target, score;
-    double q, value;
-    int row = MMAX_(begin)(&o, &careful, e, x, n, c, function);
-    if (row == MMAX_IS_NORMAL) {
-        x_target = x[t->index];
-        masked = mmax_is_masked(x_target);
-        score = sigma ? MMAX_(lane)(MMAX_(score)(mmax_v_set(x_target), c, function, 1)) : x_target;
-        if (t->smoothing > 0) {
-            spread = MMAX_(row_spread)(x, n, &o, c, function);
+    const MMAX_(spread) none = {0, 0, 0};
+    r->x_target = r->x[r->index];
+    r->masked = mmax_is_masked(r->x_target);
+    r->score = sigma ? MMAX_(lane)(MMAX_(score)(mmax_v_set(r->x_target), c, function, 1)) : r->x_target;
+    r->spread = r->targets->label_smoothing > 0 ? MMAX_(row_spread)(r->x, r->n, &r->origin, c, function) : none;
+}
+
+MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const double smoothing = r->targets->label_smoothing, gx_scale = r->targets->grad_scale * c->scale;
+    const double q = smoothing > 0 ? smoothing / r->spread.active : 0;
+    mmax_real *const gx = r->gx;
+    if (r->loss) {
+        const double unit = sigma ? 1.0 : c->scale;
+        /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
+        double value = r->log_sum + mmax_product(1 - smoothing, MMAX_(distance)(r->origin.max, r->score, unit));
+        value = value + mmax_product(q, mmax_limited(r->spread.below_max * unit * 4096.0));
+        if (function == MMAX_EVSOFTMAX) {
+            const double low = (r->x_target < r->origin.mean ? 1 - smoothing : 0) + mmax_product(q, r->spread.low);
+            value = value + mmax_product(low, c->epsilon_loss);
         }
-        sums = function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, x, n, &o, c)
-                                        : MMAX_(exp_sums_of)(e, buffer, x, n, &o, c, function, careful);
-        stored = !sigma;
-        row = mmax_f64_is_finite(sums.sum) ? row : MMAX_IS_NAN;
+        *r->loss = mmax_f64_from_bits(r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
     }
-    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
-        if (loss) {
-            *loss = mmax_f64_from_bits(row == MMAX_IS_NAN ? 0x7ff8000000000000 : 0x7ff0000000000000);
+    if (sigma && (gx || r->gp)) {
+        const int order = function == MMAX_MULTIMAX2 ? 2 : 1, kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
+        const MMAX_(kinks) kinks = MMAX_(kinks_of)(r->p, c, gx_scale);
+        const mmax_real s = r->x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
+        MMAX_(sum) parameter_sums[8];
+        if (r->gp) {
+            MMAX_(sums_clear)(parameter_sums, 4 * order);
         }
-        if (gx && stored) {
-            MMAX_(fill_nan)(gx, gx, n, o.kind == MMAX_ROW_GENERAL);
-        } else if (gx) {
-            MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
+        for (size_t at = 0, count; at < r->n; at += count) {
+            const mmax_real *e = r->e ? r->e + at : r->buffer;
+            count = r->e || r->n - at < MMAX_BLOCK ? r->n - at : MMAX_BLOCK;
+            if (!r->e && r->n > MMAX_BLOCK) {
+                (void)MMAX_(exp_block)(r->buffer, r->x + at, count, &r->origin, c, function, r->careful, 0);
+            }
+            MMAX_(sigma_gradient)
+            (gx ? gx + at : NULL, parameter_sums, &kinks, e, r->x + at, count, r->sum, q, order, r->gp != NULL, kind);
         }
-        if (gp && row == MMAX_IS_NAN) {
-            MMAX_(poison)(gp, p->order);
+        /* The target entry, and what its q adds to the parameter sums. */
+        if (gx && !r->masked) {
+            const double g = (double)MMAX_(exp_of)(r->score, &r->origin, c) / r->sum - q - (1 - smoothing);
+            const mmax_vec target = mmax_v_set((mmax_real)(g * gx_scale));
+            gx[r->index] =
+                MMAX_(lane)(MMAX_(slopes_step)(&kinks, NULL, 0, target, target, mmax_v_set(s_target), order, 0, 1));
+        }
+        if (r->gp) {
+            MMAX_(slopes_finish)
+            (parameter_sums, r->masked ? 0 : smoothing - 1, s_target, r->gp, r->p, &kinks, r->targets->grad_scale);
+        }
+    } else if (gx) {
+        const double e_target = r->e[r->index];
+        MMAX_(loss_gradient)(gx, r->e, r->n, r->sum, q, gx_scale, r->origin.kind == MMAX_ROW_PLAIN);
+        if (!r->masked) {
+            gx[r->index] = (mmax_real)((e_target / r->sum - q - (1 - smoothing)) * gx_scale);
+        }
+    }
+}
+/* One copy, which rows and groups share. */
+MMAX_STATIC void MMAX_(softmax_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
+{
+    MMAX_(loss_end)(r, c, MMAX_SOFTMAX);
+}
+MMAX_STATIC void MMAX_(multimax1_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
+{
+    MMAX_(loss_end)(r, c, MMAX_MULTIMAX1);
+}
+MMAX_STATIC void MMAX_(multimax2_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
+{
+    MMAX_(loss_end)(r, c, MMAX_MULTIMAX2);
+}
+MMAX_STATIC void MMAX_(evsoftmax_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
+{
+    MMAX_(loss_end)(r, c, MMAX_EVSOFTMAX);
+}
+MMAX_INLINE void MMAX_(end_loss)(const MMAX_(loss) * r, const MMAX_(call) * c, int function)
+{
+    switch (function) {
+    case MMAX_MULTIMAX1: MMAX_(multimax1_loss_end)(r, c); break;
+    case MMAX_MULTIMAX2: MMAX_(multimax2_loss_end)(r, c); break;
+    case MMAX_EVSOFTMAX: MMAX_(evsoftmax_loss_end)(r, c); break;
+    default: MMAX_(softmax_loss_end)(r, c); break;
+    }
+}
+
+MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_(call) * c, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    mmax_real buffer[MMAX_BLOCK];
+    MMAX_(loss) r = MMAX_(loss_of)(b, row);
+    /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
+    mmax_real *const e = sigma && r.gx == r.x ? NULL : r.gx;
+    int stored = 0, state = MMAX_(begin)(&r.origin, &r.careful, e, r.x, r.n, c, function);
+    if (state == MMAX_IS_NORMAL) {
+        MMAX_(exp_sums) sums;
+        MMAX_(loss_target)(&r, c, function);
+        sums = function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, &r.origin, c)
+                                        : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, &r.origin, c, function, r.careful);
+        stored = !sigma;
+        state = mmax_f64_is_finite(sums.sum) ? state : MMAX_IS_NAN;
+        r.sum = sums.sum;
+        r.log_sum = r.loss ? MMAX_(log1p)(sums.rest) : 0;
+        r.e = e;
+        r.buffer = buffer;
+    }
+    if (MMAX_UNLIKELY(state != MMAX_IS_NORMAL)) {
+        if (r.loss) {
+            *r.loss = mmax_f64_from_bits(state == MMAX_IS_NAN ? 0x7ff8000000000000 : 0x7ff0000000000000);
+        }
+        if (r.gx && stored) {
+            MMAX_(fill_nan)(r.gx, r.gx, r.n, r.origin.kind == MMAX_ROW_GENERAL);
+        } else if (r.gx) {
+            MMAX_(fill_special)(r.gx, r.x, r.n, state == MMAX_IS_NAN, 0);
+        }
+        if (r.gp && state == MMAX_IS_NAN) {
+            MMAX_(poison)(r.gp, r.p->order);
         }
         return;
     }
-    q = t->smoothing > 0 ? t->smoothing / spread.active : 0;
-    if (loss) {
-        const double unit = sigma ? 1.0 : c->scale;
-        /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
-        value = MMAX_(log1p)(sums.rest) + mmax_product(1 - t->smoothing, MMAX_(distance)(o.max, score, unit));
-        value = value + mmax_product(q, mmax_limited(spread.below_max * unit * 4096.0));
-        if (function == MMAX_EVSOFTMAX) {
-            const double low = (x_target < o.mean ? 1 - t->smoothing : 0) + mmax_product(q, spread.low);
-            value = value + mmax_product(low, c->epsilon_loss);
-        }
-        *loss = mmax_f64_from_bits(masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
-    }
-    if (sigma) {
-        if (gx || gp) {
-            const int order = function == MMAX_MULTIMAX2 ? 2 : 1, kind = careful ? MMAX_ROW_GENERAL : o.kind;
-            const MMAX_(kinks) kinks = MMAX_(kinks_of)(p, c, gx_scale);
-            const mmax_real s = x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
-            MMAX_(sum) parameter_sums[8];
-            MMAX_(sums_clear)(parameter_sums, 8);
-            for (size_t at = 0, count; at < n; at += count) {
-                count = e || n - at < MMAX_BLOCK ? n - at : MMAX_BLOCK;
-                if (!e && n > MMAX_BLOCK) {
-                    (void)MMAX_(exp_block)(buffer, x + at, count, &o, c, function, careful, 0);
-                }
-                MMAX_(sigma_gradient)
-                (gx ? gx + at : NULL, parameter_sums, &kinks, e ? e + at : buffer, x + at, count, sums.sum, q, order,
-                 gp != NULL, kind);
-            }
-            /* The target entry, and what its q adds to the parameter sums. */
-            if (gx && !masked) {
-                const double g = (double)MMAX_(exp_of)(score, &o, c) / sums.sum - q - (1 - t->smoothing);
-                const mmax_vec target = mmax_v_set((mmax_real)(g * gx_scale));
-                gx[t->index] =
-                    MMAX_(lane)(MMAX_(slopes_step)(&kinks, NULL, 0, target, target, mmax_v_set(s_target), order, 0, 1));
-            }
-            if (gp) {
-                MMAX_(slopes_finish)
-                (parameter_sums, masked ? 0 : t->smoothing - 1, s_target, gp, p, &kinks, t->grad_scale);
-            }
-        }
-    } else if (gx) {
-        const double e_target = gx[t->index];
-        MMAX_(loss_gradient)(gx, n, sums.sum, q, gx_scale, o.kind == MMAX_ROW_PLAIN);
-        if (!masked) {
-            gx[t->index] = (mmax_real)((e_target / sums.sum - q - (1 - t->smoothing)) * gx_scale);
-        }
-    }
+    MMAX_(end_loss)(&r, c, function);
 }
 
-MMAX_INLINE void MMAX_(loss_ignored)(double *loss, mmax_real *gx, size_t n, size_t row)
+/* Runs `row_code` for each row that has a target; the others get loss 0 and gradient 0. */
+#    define MMAX_EACH_TARGET(b, row_code)                                           \
+        do {                                                                        \
+            for (size_t row = 0; row < (b)->rows; ++row) {                          \
+                const size_t n = (b)->lengths ? (b)->lengths[row] : (b)->cols;      \
+                mmax_real *const gx = (b)->y ? (b)->y + row * (b)->y_stride : NULL; \
+                if ((b)->index[row] >= 0) {                                         \
+                    row_code;                                                       \
+                } else if ((b)->loss) {                                             \
+                    (b)->loss[row] = 0;                                             \
+                }                                                                   \
+                if (gx) {                                                           \
+                    const size_t from = (b)->index[row] >= 0 ? n : 0;               \
+                    MMAX_(fill)(gx + from, (b)->cols - from, 0);                    \
+                }                                                                   \
+            }                                                                       \
+        } while (0)
+
+MMAX_STATIC void MMAX_(softmax_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    if (loss) {
-        loss[row] = 0;
-    }
-    if (gx) {
-        MMAX_(fill)(gx, n, 0);
-    }
+    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_SOFTMAX));
+}
+MMAX_STATIC void MMAX_(multimax1_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_MULTIMAX1));
+}
+MMAX_STATIC void MMAX_(multimax2_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_MULTIMAX2));
+}
+MMAX_STATIC void MMAX_(evsoftmax_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_EVSOFTMAX));
 }
 
-/* Runs `row_code` for each row that has a target t; the others get loss 0 and gradient 0. */
-#    define MMAX_EACH_TARGET(row_code)                                                                    \
-        for (size_t row = 0; row < s->rows; ++row) {                                                      \
-            const size_t n = s->lengths ? s->lengths[row] : s->cols;                                      \
-            const MMAX_(target) t = {targets->index[row], targets->label_smoothing, targets->grad_scale}; \
-            mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;                                \
-            if (t.index < 0) {                                                                            \
-                MMAX_(loss_ignored)(loss, gx_row, n, row);                                                \
-            } else {                                                                                      \
-                row_code;                                                                                 \
-            }                                                                                             \
-            if (gx) {                                                                                     \
-                MMAX_(fill)(gx_row + n, s->cols - n, 0);                                                  \
-            }                                                                                             \
+#    if MMAX_FAST
+MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, const MMAX_(call) * c,
+                                     int function)
+{
+    double log_sum[MMAX_WIDTH];
+    if (b->loss) {
+        MMAX_(log_sums_of_group)(log_sum, g, b, c);
+    }
+    for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+        MMAX_(loss) r = MMAX_(loss_of)(b, from + i);
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[i]))) {
+            MMAX_(loss_row)(b, from + i, c, function);
+            continue;
         }
+        r.origin = MMAX_(group_origin)(g, i, function);
+        r.careful = 0;
+        MMAX_(loss_target)(&r, c, function);
+        r.sum = g->total[i];
+        r.log_sum = b->loss ? log_sum[i] : 0;
+        r.e = g->e + i * MMAX_GROUP_STRIDE(b->cols <= MMAX_WIDTH);
+        r.buffer = NULL;
+        MMAX_(end_loss)(&r, c, function);
+    }
+}
+MMAX_STATIC void MMAX_(softmax_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                                const MMAX_(call) * c)
+{
+    MMAX_(group_losses)(g, b, row, c, MMAX_SOFTMAX);
+}
+MMAX_STATIC void MMAX_(multimax1_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                                  const MMAX_(call) * c)
+{
+    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX1);
+}
+MMAX_STATIC void MMAX_(multimax2_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                                  const MMAX_(call) * c)
+{
+    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX2);
+}
+MMAX_STATIC void MMAX_(evsoftmax_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                                  const MMAX_(call) * c)
+{
+    MMAX_(group_losses)(g, b, row, c, MMAX_EVSOFTMAX);
+}
+#    endif
 
-MMAX_INLINE void MMAX_(cross_entropy)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
-                                      const mmax_multimax_params *p, const MMAX_(call) * c, const mmax_targets *targets,
-                                      int function, const mmax_shape *s){
-    MMAX_EACH_TARGET(MMAX_(loss_row)(loss ? loss + row : NULL, gx_row, gp, x + row * s->x_stride, n, &t, c, p,
-                                     function))} MMAX_STATIC
-    void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
-                             const mmax_shape *s)
+MMAX_INLINE MMAX_(batch) MMAX_(loss_batch_of)(double *loss, mmax_real *gx, const mmax_real *x,
+                                              const mmax_targets *targets, const mmax_shape *s)
+{
+    MMAX_(batch) b = MMAX_(batch_of)(gx, x, s->gx_stride, s);
+    b.loss = loss;
+    b.index = targets->index;
+    b.targets = targets;
+    return b;
+}
+MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
+                                     const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_SOFTMAX, s);
+    const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(normalise)(&b, &c, MMAX_SOFTMAX, MMAX_(softmax_loss_rows), MMAX_GROUP_END(softmax_losses_of_group));
 }
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_PAIR + 1);
+    MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    b.p = p;
+    b.gp = gp;
     if (p->order == 1) {
-        MMAX_(cross_entropy)(loss, gx, gp, x, p, &c, targets, MMAX_MULTIMAX1, s);
+        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(multimax1_loss_rows), MMAX_GROUP_END(multimax1_losses_of_group));
     } else {
-        MMAX_(cross_entropy)(loss, gx, gp, x, p, &c, targets, MMAX_MULTIMAX2, s);
+        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX2, MMAX_(multimax2_loss_rows), MMAX_GROUP_END(multimax2_losses_of_group));
     }
 }
 MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, double epsilon,
                                        const mmax_targets *targets, const mmax_shape *s)
 {
     MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
+    const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     c.epsilon_loss = MMAX_(log1p)(mmax_limited(1 / epsilon) - 1);
-    MMAX_(cross_entropy)(loss, gx, NULL, x, NULL, &c, targets, MMAX_EVSOFTMAX, s);
+    MMAX_(normalise)(&b, &c, MMAX_EVSOFTMAX, MMAX_(evsoftmax_loss_rows), MMAX_GROUP_END(evsoftmax_losses_of_group));
 }
 
 /* ---- sparsemax, entmax15 ----
@@ -4909,12 +5297,11 @@ MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_t
     return (2.0 / 3) * mmax_s_dfma(missing * missing, 3 - missing, sums[3]);
 }
 
-MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mmax_real *x, size_t n,
-                                           const MMAX_(target) * t, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mmax_real *x, size_t n, size_t index,
+                                           const mmax_targets *t, const MMAX_(call) * c, int function)
 {
     const double factor = t->grad_scale * c->scale, unit = function == MMAX_SPARSEMAX ? 1 : 2;
-    const size_t index = (size_t)t->index;
-    const int smooth = t->smoothing > 0;
+    const int smooth = t->label_smoothing > 0;
     MMAX_CANDIDATES(w);
     MMAX_(tau) tau;
     double active = 0, q, q_target, p, r, value = 0;
@@ -4935,8 +5322,8 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
     for (size_t i = 0; smooth && i < n; ++i) {
         active += !mmax_is_masked(x[i]);
     }
-    q = smooth ? t->smoothing / active : 0;
-    q_target = 1 - t->smoothing + q;
+    q = smooth ? t->label_smoothing / active : 0;
+    q_target = 1 - t->label_smoothing + q;
     v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), &tau, &w.units, c));
     p = MMAX_(lane)(MMAX_(threshold_weight)(mmax_v_set(v), function));
     r = v > 0 ? (double)v : 0;
@@ -4979,19 +5366,24 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
     }
 }
 
+MMAX_INLINE void MMAX_(threshold_losses)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+{
+    MMAX_EACH_TARGET(b, MMAX_(threshold_loss_row)(b->loss ? b->loss + row : NULL, gx, b->x + row * b->x_stride, n,
+                                                  (size_t)b->index[row], b->targets, c, function));
+}
 MMAX_STATIC void MMAX_(sparsemax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                        const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_TARGET(
-        MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c, MMAX_SPARSEMAX))
+    const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(threshold_losses)(&b, &c, MMAX_SPARSEMAX);
 }
 MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                       const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_TARGET(
-        MMAX_(threshold_loss_row)(loss ? loss + row : NULL, gx_row, x + row * s->x_stride, n, &t, &c, MMAX_ENTMAX15))
+    const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(threshold_losses)(&b, &c, MMAX_ENTMAX15);
 }
 
 /* ---- tanhmax ----
@@ -5164,7 +5556,7 @@ MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, 
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_(tanhmax_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c))
+    MMAX_EACH_ROW(s, y, s->y_stride, 0, MMAX_(tanhmax_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c));
 }
 
 /* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */
@@ -5240,9 +5632,9 @@ MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, con
                                          const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_ROW(gx, s->gx_stride, 0,
+    MMAX_EACH_ROW(s, gx, s->gx_stride, 0,
                   MMAX_(tanhmax_backward_row)(gx + row * s->gx_stride, gy + row * s->gy_stride, y + row * s->y_stride,
-                                              x + row * s->x_stride, n, &c))
+                                              x + row * s->x_stride, n, &c));
 }
 
 /* ---- seglu: sigma alone ---- */
@@ -5260,10 +5652,10 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
         MMAX_(store_upto)(y + row * s->y_stride + at, left, y_);
     if (p->order == 1) {
         const int order = MMAX_MULTIMAX1;
-        MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP))
+        MMAX_EACH_ROW(s, y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP));
     } else {
         const int order = MMAX_MULTIMAX2;
-        MMAX_EACH_ROW(y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP))
+        MMAX_EACH_ROW(s, y, s->y_stride, 0, MMAX_SWEEP(n, MMAX_STEP));
     }
 #    undef MMAX_STEP
 }
@@ -5788,6 +6180,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_ROW
 #    undef MMAX_SIDE_BY_SIDE
 #    undef MMAX_ACROSS
+#    undef MMAX_GROUP_REGISTERS
+#    undef MMAX_GROUP_STRIDE
+#    undef MMAX_GROUP_PASSES
+#    undef MMAX_GROUP_END
 #    undef mmax_v_whole
 #    undef MMAX_SHORT_BYTES
 #    undef MMAX_EACH_TARGET

@@ -200,31 +200,51 @@ m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MM
 
 # ---- rows and groups of rows ----
 m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
-m("rows: y's stride for x", "x + (row + i) * s->x_stride", "x + (row + i) * s->y_stride", "memory bits")
-m("rows: lengths ignored", "s->lengths ? s->lengths[row + i] : s->cols", "s->cols", "special_cases")
-m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, s->cols - r[i].n, 0);",
-  "MMAX_(fill)(r[i].y + r[i].n + 1, s->cols - r[i].n - 1, 0);", "special_cases")
+m("rows: y's stride for x", "b->x + (row + i) * b->x_stride", "b->x + (row + i) * b->y_stride", "memory bits")
+m("rows: lengths ignored", "b->lengths ? b->lengths[row + i] : b->cols", "b->cols", "special_cases")
+m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);",
+  "MMAX_(fill)(r[i].y + r[i].n + 1, b->cols - r[i].n - 1, 0);", "special_cases")
+
+m = function("MMAX_INLINE MMAX_(batch) MMAX_(part_of)(", "avx2")
+m("rows left over: begin at the wrong x", "b->x + from * b->x_stride", "b->x + from * b->y_stride", "memory bits")
+m("rows left over: have the loss of the first", "b->loss ? b->loss + from : NULL", "b->loss", "bits losses")
+m("rows left over: have the target of the first", "b->index ? b->index + from : NULL", "b->index", "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the largest is that of the last register", "i == 0 ? score : mmax_v_max(score, row_max)", "score",
   "bits special_cases forward")
-m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(s->n - at))", "logit",
+m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(n - at))", "logit",
   "bits")
 m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_set(c->safe))",
   "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
 
-m = function("MMAX_INLINE void MMAX_(group_end)(", "avx2")
-m("short rows: NaN is not seen", "!mmax_f64_is_finite(g->total[r])", "0", "bits")
+m = function("MMAX_INLINE int MMAX_(all_have_targets)(", "avx2")
+m("short rows: an ignored row is read", "together >= 0", "together >= -1", "bits special_cases losses")
+
+m = function("MMAX_INLINE void MMAX_(group_weights)(", "avx2")
+m("short rows: NaN is not seen", "!mmax_f64_is_finite(total)", "0", "bits")
+
+m = function("MMAX_INLINE void MMAX_(group_log_sums)(", "avx2")
+m("short rows: the rest beside a large entry is lost", "g->total[r] >= 1.75 * top", "1", "bits losses")
+m("short rows: equal largest entries are left out", "g->total[r] >= 1.75 * top", "0", "bits losses")
+
+m = function("MMAX_INLINE void MMAX_(group_logs)(", "avx2")
+m("short rows: NaN is not seen by the logarithm", "!mmax_f64_is_finite(g->total[r])", "0", "bits special_cases")
+
+m = function("MMAX_INLINE void MMAX_(group_losses)(", "avx2")
+m("short rows: NaN is not seen by the loss", "!mmax_f64_is_finite(g->total[i])", "0", "bits special_cases")
+m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_GROUP_STRIDE", "g->e + 0 * MMAX_GROUP_STRIDE",
+  "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(normalise)(", "avx2")
-m("short rows: lengths ignored", " && !s->lengths", "", "bits")
-m("short rows: rows left over begin at the wrong x", "x += done * s->x_stride;", "x += done * s->y_stride;",
-  "memory bits")
+m("short rows: lengths ignored", " && !b->lengths", "", "bits")
+m("short rows: those left over are left out", "if (done < b->rows) {", "if (0) {", "bits")
 
 # ---- logarithms and losses ----
-m = function("MMAX_STATIC double MMAX_(log1p)(")
+m = function("MMAX_STATIC void MMAX_(log1ps)(")
 m("log: a term of the series", "1.0 / 3", "1.0 / 3.0001", "losses")
-m("log: loses what 1 + v rounds away", "lost / whole", "0.0", "losses")
+m("log: loses what 1 + v rounds away", "mmax_v_div(mmax_v_load(lost), mmax_v_load(whole))",
+  "mmax_v_set(0)", "losses")
 
 m = function("    MMAX_(exp_sums_of)(")
 m("log: the rest beside a large entry is lost", "result.sum < 1.75 * e_max", "result.sum < 0", "losses")
@@ -263,21 +283,22 @@ m("smoothing: evsoftmax forgets its low entries", "mmax_v_keep(low, one)", "mmax
 m = function("MMAX_INLINE void MMAX_(loss_gradient_of)(")
 m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * factor)", "losses")
 
-m = function("MMAX_INLINE void MMAX_(loss_row)(")
-m("loss: grad_scale is dropped", "t->grad_scale * c->scale;", "c->scale;", "losses")
-m("loss: gp without grad_scale", "&kinks, t->grad_scale);", "&kinks, 1);", "losses")
-m("loss: a masked target has a finite loss", "masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value))",
+m = function("MMAX_INLINE void MMAX_(loss_end)(")
+m("loss: grad_scale is dropped", "r->targets->grad_scale * c->scale;", "c->scale;", "losses")
+m("loss: gp without grad_scale", "&kinks, r->targets->grad_scale);", "&kinks, 1);", "losses")
+m("loss: a masked target has a finite loss", "r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value))",
   "mmax_limited_bits(mmax_f64_bits(value))", "special_cases")
-m("loss: evsoftmax's target at the mean is low", "x_target < o.mean", "x_target <= o.mean", "losses")
-m("loss: NaN is not passed on to gp", "if (gp && row == MMAX_IS_NAN) {", "if (0) {", "special_cases")
-m("loss: smoothing is left out at the target", "(e_target / sums.sum - q - (1 - t->smoothing))",
-  "(e_target / sums.sum - (1 - t->smoothing))", "losses")
+m("loss: evsoftmax's target at the mean is low", "r->x_target < r->origin.mean", "r->x_target <= r->origin.mean", "losses")
+m("loss: smoothing is left out at the target", "(e_target / r->sum - q - (1 - smoothing))",
+  "(e_target / r->sum - (1 - smoothing))", "losses")
 
-m = function("MMAX_INLINE void MMAX_(loss_ignored)(")
-m("an ignored row keeps its old loss", "loss[row] = 0;", "", "special_cases")
+m = function("MMAX_INLINE void MMAX_(loss_row)(")
+m("loss: NaN is not passed on to gp", "if (r.gp && state == MMAX_IS_NAN) {", "if (0) {", "special_cases")
 
-m = function("#    define MMAX_EACH_TARGET(row_code)")
-m("target: -1 is a class", "t.index < 0", "t.index < -1", "special_cases")
+m = function("#    define MMAX_EACH_TARGET(b, row_code)")
+m("an ignored row keeps its old loss", "(b)->loss[row] = 0;", "", "special_cases")
+m("target: -1 is a class", "if ((b)->index[row] >= 0) {", "if ((b)->index[row] >= -1) {", "special_cases")
+m("an ignored row keeps its old gradient", "(b)->index[row] >= 0 ? n : 0;", "n;", "special_cases")
 
 # ---- where sigma rises ----
 m = function("MMAX_STATIC double MMAX_(rise)(")
