@@ -2236,6 +2236,8 @@ MMAX_INLINE mmax_vec MMAX_(product)(mmax_vec a)
 }
 #    endif
 #    define mmax_v_product(a, b) MMAX_(product)(mmax_v_mul(a, b))
+/* What is added to make +0 of -0: -funsafe-math-optimizations lets clang drop a 0 that it knows. */
+#    define mmax_v_plus_zero() MMAX_(product)(mmax_v_zero())
 
 /* The three above for any count, the last for any above 0; at least MMAX_WIDTH that the compiler knows costs nothing. */
 MMAX_INLINE mmax_vec MMAX_(load_upto)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
@@ -4029,6 +4031,7 @@ typedef struct MMAX_(kinks) {
     mmax_real b[2], d[2];         /* as given, also where t = 1: the term is absent, its gradient is not */
     mmax_real below[2], above[2]; /* of the slope: [0] below b, and what is added above d; [1] times the distance */
     mmax_real input_scale, scale; /* of x, and of gx */
+    mmax_real plus_zero;          /* see mmax_v_plus_zero */
 } MMAX_(kinks);
 
 /* 2a, or the largest number of its sign */
@@ -4051,6 +4054,8 @@ MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MM
     k.above[1] = MMAX_(doubled)(c->above[1]);
     k.input_scale = c->input_scale;
     k.scale = (mmax_real)gx_scale;
+    k.plus_zero = 0;
+    MMAX_KEEP(k.plus_zero);
     return k;
 }
 
@@ -4101,7 +4106,7 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes
         slope = mmax_v_max(smallest, mmax_v_min(largest, slope));
     }
     /* + 0: a masked entry has no -0 */
-    return mmax_v_fma(scaled, slope, mmax_v_zero());
+    return mmax_v_fma(scaled, slope, mmax_v_set(t->plus_zero));
 }
 
 /* gp += the row's sums, to which a gradient g at the score s is added, times `factor` */
@@ -4925,11 +4930,11 @@ MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size
     const MMAX_(call) constants = *call, *const c = &constants;
     const MMAX_(units) units = *row_units;
     const MMAX_(tau) tau = *row_tau;
-    const mmax_vec times = mmax_v_set((mmax_real)factor);
+    const mmax_vec times = mmax_v_set((mmax_real)factor), plus_zero = mmax_v_plus_zero();
 #    define MMAX_STEP(at, left, k, part)                                        \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());      \
         const mmax_vec y_ = MMAX_(weight_above)(x_, &tau, &units, c, function); \
-        MMAX_(store_upto)(y + at, left, scaled ? mmax_v_fma(y_, times, mmax_v_zero()) : y_);
+        MMAX_(store_upto)(y + at, left, scaled ? mmax_v_fma(y_, times, plus_zero) : y_);
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
 }
@@ -5212,7 +5217,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
                                               double factor, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
                                               const MMAX_(call) * c, int function)
 {
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), zero = mmax_v_zero();
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), zero = mmax_v_plus_zero();
     const mmax_vec q_all = mmax_v_set((mmax_real)q), root = mmax_v_set((mmax_real)mmax_f64_sqrt(q));
     MMAX_(sum) sums[2];
     double below;
@@ -5758,7 +5763,7 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
                                     int function, int order, int params, int careful)
 {
     /* c scales x; the exponentials of the logarithms are of y itself. */
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const double most = (double)c->safe * 0.999 / c->scale;
     const mmax_vec safe = most < MMAX_REAL_MAX ? mmax_v_set((mmax_real)most) : largest;
@@ -6083,6 +6088,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_sub
 #    undef mmax_v_mul
 #    undef mmax_v_product
+#    undef mmax_v_plus_zero
 #    undef mmax_v_fma
 #    undef mmax_v_div
 #    undef mmax_v_widen
