@@ -834,7 +834,8 @@ MMAX_INLINE float mmax_f32_top(float a) { return mmax_f32_from_bits(mmax_f32_bit
 MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) & 0xfffffffff8000000); }
 
 /* Under -ffp-contract=fast clang makes one fma of a product and an addition, where it sees both and against the pragma:
- * what went through here it does not know as a product. */
+ * what went through here it does not know as a product. Not needed for products that are exact, or are so but for
+ * subnormal ones that vanish beside what they are added to. */
 #    if defined(__clang__) && defined(__SSE2__)
 #        define MMAX_KEEP(product) __asm__("" : "+v"(product))
 #    elif defined(__clang__) && defined(__aarch64__)
@@ -2513,7 +2514,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
         /* Dekker's product: the halves have 26 bits, so that their products are exact. */
         const double scale_top = mmax_f64_top(exponent_scale), scale_rest = exponent_scale - scale_top;
         const double log2e_top = mmax_f64_top(MMAX_LOG2E), log2e_rest = MMAX_LOG2E - log2e_top;
-        const double product = exponent_scale * MMAX_LOG2E;
+        const double product = mmax_product(exponent_scale, MMAX_LOG2E);
         const double lost = ((scale_top * log2e_top - product) + scale_top * log2e_rest + scale_rest * log2e_top) +
                             scale_rest * log2e_rest;
         const double rest = lost + mmax_product(exponent_scale, MMAX_LOG2E_REST);
@@ -2523,7 +2524,7 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
     }
 #    else
     {
-        const double product = exponent_scale * MMAX_LOG2E;
+        const double product = mmax_product(exponent_scale, MMAX_LOG2E);
         c.log2e = (float)product;
         c.log2e_high = MMAX_FMA ? c.log2e : mmax_f32_top(c.log2e);
         c.log2e_low = (float)(product - (double)c.log2e_high);
@@ -2659,7 +2660,9 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
         o.kind = MMAX_ROW_GENERAL;
     } else {
         /* The smallest weight is at least 2^-range / n, times epsilon. */
-        const mmax_real range = (max - min) * c->log2e, log2_n = n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000;
+        const mmax_real log2_n = n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000;
+        mmax_real range = (max - min) * c->log2e;
+        MMAX_KEEP(range);
         o.kind = range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
     }
     {
@@ -3018,7 +3021,7 @@ MMAX_INLINE double MMAX_(product_rest)(double a, double b)
     return mmax_s_dfma(-a, b, 1.0);
 #    else
     const double a_top = mmax_f64_top(a), a_rest = a - a_top, b_top = mmax_f64_top(b), b_rest = b - b_top;
-    return ((1.0 - a_top * b_top) - (a_top * b_rest + a_rest * b_top)) - a_rest * b_rest;
+    return ((1.0 - a_top * b_top) - (a_top * b_rest + a_rest * b_top)) - mmax_product(a_rest, b_rest);
 #    endif
 }
 
@@ -3080,7 +3083,7 @@ MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
     for (size_t i = 0; i < n; ++i) {
         if (!mmax_is_masked(x[i])) {
             sum += (double)x[i];
-            tiny_sum += (double)x[i] * MMAX_TINY;
+            tiny_sum += mmax_product((double)x[i], MMAX_TINY);
             count += 1;
         }
     }
@@ -4148,7 +4151,7 @@ MMAX_INLINE MMAX_(spread)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), tiny = mmax_v_set((mmax_real)(1.0 / 4096)),
                    one = mmax_v_set((mmax_real)1);
-    const mmax_vec max = mmax_v_set(o->max * (mmax_real)(1.0 / 4096));
+    const mmax_vec max = mmax_v_product(mmax_v_set(o->max), tiny);
     MMAX_(sum) sums[3];
     MMAX_(spread) spread;
     MMAX_(sums_clear)(sums, 3);
@@ -4157,7 +4160,7 @@ MMAX_INLINE MMAX_(spread)
         const mmax_mask active = mmax_v_nle(logit, masked);                                                 \
         const mmax_mask low = mmax_m_and(active, mmax_v_lt(logit, mmax_v_set(o->mean)));                    \
         const mmax_vec score = mmax_v_max(MMAX_(score)(logit, c, function, 1), mmax_v_set(-MMAX_REAL_MAX)); \
-        const mmax_vec below = mmax_v_sub(max, mmax_v_mul(score, tiny));                                    \
+        const mmax_vec below = mmax_v_sub(max, mmax_v_product(score, tiny));                                \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, below));                    \
         lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));                      \
         lanes_##part[2][k] = mmax_v_add(lanes_##part[2][k], mmax_v_keep(low, one));
@@ -4250,7 +4253,7 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const M
 /* (a - b) unit without overflow on the way, and at most the largest double */
 MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
 {
-    return mmax_limited((a * 0.25 - b * 0.25) * unit * 4);
+    return mmax_limited((mmax_product(a, 0.25) - mmax_product(b, 0.25)) * unit * 4);
 }
 
 /* A row with its target, between the passes. */
@@ -4748,7 +4751,7 @@ MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last
         return a->excess / a->count;
     } else {
         /* The nearer root of sum (v - step)^2 = 1; where so many entries have none, Newton's step on | v | - 1. */
-        const double root = mmax_s_dfma(a->first, a->first, -(a->count * a->excess));
+        const double root = mmax_s_dfma(a->first, a->first, -mmax_product(a->count, a->excess));
         const double norm = mmax_f64_sqrt(root > 0 ? root : a->second);
         const double step = root > 0 ? a->excess / (a->first + norm) : norm * a->excess / ((norm + 1) * a->first);
         *exact = *exact && root > 0 && step < -t / 64 && step > t / 64;
@@ -5222,25 +5225,26 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     MMAX_(sum) sums[2];
     double below;
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_STEP(at, left, k, part)                                                                          \
-        const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                                     \
-        const mmax_mask active = mmax_v_nle(logit, masked);                                                       \
-        const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, &w->units, c));                       \
-        const mmax_vec p = MMAX_(threshold_weight)(v, function);                                                  \
-        const mmax_vec g = mmax_v_keep(active, mmax_v_sub(p, q_all));                                             \
-        mmax_vec term;                                                                                            \
-        if (function == MMAX_SPARSEMAX) {                                                                         \
-            term = mmax_v_product(mmax_v_mul(g, mmax_v_set((mmax_real)0.5)), g);                                  \
-        } else {                                                                                                  \
-            const mmax_vec r = mmax_v_max(v, zero), difference = mmax_v_sub(root, r);                             \
-            term = mmax_v_mul(mmax_v_mul(difference, difference), mmax_v_add(mmax_v_add(root, root), r));         \
-            term = mmax_v_keep(active, mmax_v_product(term, mmax_v_set((mmax_real)(2.0 / 3))));                   \
-        }                                                                                                         \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], term);                                                \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_max(mmax_v_sub(zero, v), zero));               \
-        if (gx) {                                                                                                 \
-            const mmax_vec gradient = mmax_v_add(mmax_v_mul(g, mmax_v_set((mmax_real)factor)), zero); /* no -0 */ \
-            MMAX_(store_upto)(gx + from + at, left, gradient);                                                    \
+#    define MMAX_STEP(at, left, k, part)                                                                  \
+        const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                             \
+        const mmax_mask active = mmax_v_nle(logit, masked);                                               \
+        const mmax_vec v = mmax_v_keep(active, MMAX_(above_tau)(logit, tau, &w->units, c));               \
+        const mmax_vec p = MMAX_(threshold_weight)(v, function);                                          \
+        const mmax_vec g = mmax_v_keep(active, mmax_v_sub(p, q_all));                                     \
+        mmax_vec term;                                                                                    \
+        if (function == MMAX_SPARSEMAX) {                                                                 \
+            term = mmax_v_product(mmax_v_mul(g, mmax_v_set((mmax_real)0.5)), g);                          \
+        } else {                                                                                          \
+            const mmax_vec r = mmax_v_max(v, zero), difference = mmax_v_sub(root, r);                     \
+            term = mmax_v_mul(mmax_v_mul(difference, difference), mmax_v_add(mmax_v_add(root, root), r)); \
+            term = mmax_v_keep(active, mmax_v_product(term, mmax_v_set((mmax_real)(2.0 / 3))));           \
+        }                                                                                                 \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], term);                                        \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_max(mmax_v_sub(zero, v), zero));       \
+        if (gx) {                                                                                         \
+            const mmax_vec product = mmax_v_product(g, mmax_v_set((mmax_real)factor));                    \
+            const mmax_vec gradient = mmax_v_add(product, zero); /* no -0 */                              \
+            MMAX_(store_upto)(gx + from + at, left, gradient);                                            \
         }
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
