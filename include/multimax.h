@@ -628,6 +628,14 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #    else
 #        define MMAX_UNROLL
 #    endif
+/* Two steps at most, where code size counts as well. */
+#    if defined(__clang__)
+#        define MMAX_UNROLL_TWICE _Pragma("clang loop unroll_count(2)")
+#    elif MMAX_GNUC
+#        define MMAX_UNROLL_TWICE _Pragma("GCC unroll 2")
+#    else
+#        define MMAX_UNROLL_TWICE
+#    endif
 
 /* Which instruction sets can be compiled. */
 #    if !defined(MULTIMAX_NO_SIMD)
@@ -2190,11 +2198,14 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 #    endif
 /* Plain C and the instruction sets without fma have the same bits by simpler ways: speed is not the aim there. */
 #    define MMAX_FAST (MMAX_FMA && MMAX_WIDTH > 1)
-/* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums. */
+/* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums; what
+ * is left over of a row, which they do once, by two steps at most. */
 #    if MMAX_FAST
-#        define MMAX_EACH(k) MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH(k)      MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH_REST(k) MMAX_UNROLL_TWICE for (int k = 0; k < MMAX_REGS; ++k)
 #    else
-#        define MMAX_EACH(k) for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH(k)      for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH_REST(k) for (int k = 0; k < MMAX_REGS; ++k)
 #    endif
 #    define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
 
@@ -2949,7 +2960,7 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
         mmax_vec e = MMAX_(exp_part)(MMAX_(load_upto)(x + (at), left, mmax_v_zero()), o, c, function, kind); \
         MMAX_(store_upto)(y + (at), left, e);                                                                \
         e = MMAX_(first_upto)(e, left);
-    MMAX_EACH(k)
+    MMAX_EACH_REST(k)
     {
         const size_t at = whole + (size_t)(k * MMAX_WIDTH);
         const ptrdiff_t left = (ptrdiff_t)(n - whole) - k * MMAX_WIDTH;
@@ -6138,6 +6149,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_REGS
 #    undef MMAX_FAST
 #    undef MMAX_EACH
+#    undef MMAX_EACH_REST
 #    undef MMAX_EACH_D
 #    undef mmax_s_dfma
 #    undef mmax_s_fma
@@ -6785,6 +6797,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_STATIC
 #    undef MMAX_UNLIKELY
 #    undef MMAX_UNROLL
+#    undef MMAX_UNROLL_TWICE
 #    undef MMAX_X86
 #    undef MMAX_HAVE_NEON
 #    undef MMAX_HAVE_WASM128
