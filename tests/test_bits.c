@@ -85,6 +85,16 @@ static void check_row(const function *f, const void *out, double per_row, size_t
           (unsigned long long)bits_of(per_row), (unsigned long long)alone.per_row);
 }
 
+static void check_ignored(const function *f, const void *out, size_t n, double loss)
+{
+    size_t i = 0;
+    while (i < n && get_bits(f, out, i) == 0) {
+        ++i;
+    }
+    CHECK(i == n && bits_of(loss) == 0, AT ": an ignored row's loss is %g, its gradient not 0 from %u on",
+          AT_ARGS(f, n), loss, (unsigned)i);
+}
+
 static int is_ours(size_t row, size_t every) { return row % every == every - 1; }
 
 /*
@@ -122,7 +132,8 @@ static void check_in_batch(const function *f, const call *c, size_t rows, size_t
     }
     for (size_t row = 0; row < rows; ++row) {
         lengths[row] = (uint32_t)n;
-        other_index[row] = is_ours(row, every) ? c->t.index[0] : (int32_t)random_below(n);
+        other_index[row] =
+            is_ours(row, every) ? c->t.index[0] : (int32_t)random_below(n) - (random_below(5) == 0) * 99999;
     }
     if (in_place) {
         b.array[OUT] = b.array[in_place];
@@ -132,6 +143,11 @@ static void check_in_batch(const function *f, const call *c, size_t rows, size_t
     for (size_t row = every - 1; row < rows; row += every) {
         const void *out = (char *)b.array[OUT] + row * *stride_of(f, &b.s, OUT) * f->size;
         check_row(f, out, f->kind == LOSS || f->kind == METRIC ? other_per_row[row] : 0, n, what, (unsigned)row);
+    }
+    for (size_t row = 0; f->kind == LOSS && row < rows; ++row) {
+        if (other_index[row] < 0) {
+            check_ignored(f, (char *)b.array[OUT] + row * *stride_of(f, &b.s, OUT) * f->size, cols, other_per_row[row]);
+        }
     }
     if (rows == 1) {
         CHECK(same_gp(&other_gp, &alone.gp), AT ": %s: gp differs", AT_ARGS(f, n), what);
@@ -184,7 +200,7 @@ static void check_rows(const function *f, size_t n, law l)
         check_in_batch(f, &c, 3, 1 + random_below(3), 0, 0);
         check_in_batch(f, &c, 2, 1, 0, 1);
         if (n <= 40) {
-            check_in_batch(f, &c, 2 + random_below(18), 1 + random_below(2), 0, 0);
+            check_in_batch(f, &c, 2 + random_below(18), 1 + random_below(3), 0, 0);
             check_in_batch(f, &c, MAX_ROWS, 2, 0, (int)random_below(2));
         }
         for (int r = GY; r <= X; ++r) {

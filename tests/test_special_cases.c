@@ -465,6 +465,7 @@ static void test_losses(void)
                         }
                         index_storage[1] = (int32_t)(random_bits() | 0x80000000u);
                         row_storage[1] = 1;
+                        fill(f, c.array[OUT], 2 * n, NORMAL_1);
                         check_ok(f, &c);
                         check_output(f, &c, 2 * n, "ignored row");
                         CHECK(bits_of(row_storage[1]) == 0, AT ": loss %g", AT_ARGS(f, n), row_storage[1]);

@@ -154,7 +154,7 @@ static void take_shape(input *in, reader *r)
     mmax_shape *s = &in->c.s;
     size_t *strides[] = {&s->x_stride, &s->y_stride, &s->gx_stride, &s->gy_stride};
     unsigned rows = take(r), cols = take(r);
-    s->rows = rows < 128 ? 1 + rows % 4 : rows < 250 ? rows % 8 : rows == 250 ? SIZE_MAX / 2 : 17;
+    s->rows = rows < 128 ? 1 + rows % 4 : rows < 224 ? rows % 8 : rows == 250 ? SIZE_MAX / 2 : 17;
     s->cols = cols < 224    ? 1 + cols
               : cols < 250  ? (size_t)take_bits(r, 2) % (LONGEST_ROW + 1)
               : cols == 250 ? 0

@@ -219,7 +219,7 @@ m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_s
   "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
 
 m = function("MMAX_INLINE int MMAX_(all_have_targets)(", "avx2")
-m("short rows: an ignored row is read", "together >= 0", "together >= -1", "bits special_cases losses")
+m("short rows: an ignored row is read", "together >= 0", "1", "bits special_cases losses")
 
 m = function("MMAX_INLINE void MMAX_(group_weights)(", "avx2")
 m("short rows: NaN is not seen", "!mmax_f64_is_finite(total)", "0", "bits")
