@@ -4464,7 +4464,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss_rows)(const MMAX_(batch) * b, const MMAX_(
 
 #    if MMAX_FAST
 MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, const MMAX_(call) * c,
-                                     int function)
+                                     int function, MMAX_(rows) rows)
 {
     double log_sum[MMAX_WIDTH];
     if (b->loss) {
@@ -4473,7 +4473,8 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
         MMAX_(loss) r = MMAX_(loss_of)(b, from + i);
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[i]))) {
-            MMAX_(loss_row)(b, from + i, c, function);
+            const MMAX_(batch) row = MMAX_(part_of)(b, from + i, 1);
+            rows(&row, c);
             continue;
         }
         r.origin = MMAX_(group_origin)(g, i, function);
@@ -4489,22 +4490,22 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
 MMAX_STATIC void MMAX_(softmax_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
                                                 const MMAX_(call) * c)
 {
-    MMAX_(group_losses)(g, b, row, c, MMAX_SOFTMAX);
+    MMAX_(group_losses)(g, b, row, c, MMAX_SOFTMAX, MMAX_(softmax_loss_rows));
 }
 MMAX_STATIC void MMAX_(multimax1_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
                                                   const MMAX_(call) * c)
 {
-    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX1);
+    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX1, MMAX_(multimax1_loss_rows));
 }
 MMAX_STATIC void MMAX_(multimax2_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
                                                   const MMAX_(call) * c)
 {
-    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX2);
+    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX2, MMAX_(multimax2_loss_rows));
 }
 MMAX_STATIC void MMAX_(evsoftmax_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
                                                   const MMAX_(call) * c)
 {
-    MMAX_(group_losses)(g, b, row, c, MMAX_EVSOFTMAX);
+    MMAX_(group_losses)(g, b, row, c, MMAX_EVSOFTMAX, MMAX_(evsoftmax_loss_rows));
 }
 #    endif
 
