@@ -3288,7 +3288,6 @@ typedef struct MMAX_(batch) {
 MMAX_INLINE MMAX_(batch) MMAX_(batch_of)(mmax_real *y, const mmax_real *x, size_t y_stride, const mmax_shape *s)
 {
     MMAX_(batch) b;
-    memset(&b, 0, sizeof b);
     b.y = y;
     b.x = x;
     b.rows = s->rows;
@@ -3296,6 +3295,11 @@ MMAX_INLINE MMAX_(batch) MMAX_(batch_of)(mmax_real *y, const mmax_real *x, size_
     b.x_stride = s->x_stride;
     b.y_stride = y_stride;
     b.lengths = s->lengths;
+    b.loss = NULL;
+    b.index = NULL;
+    b.targets = NULL;
+    b.p = NULL;
+    b.gp = NULL;
     return b;
 }
 
@@ -3343,7 +3347,7 @@ MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, int funct
         MMAX_(exp_softmax)(&r->sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
     }
 }
-MMAX_STATIC void MMAX_(row_end)(MMAX_(row) * r)
+MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
 {
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
@@ -3696,7 +3700,9 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
     (void)function;
     (void)end;
 #    endif
-    if (done < b->rows) {
+    if (done == 0) {
+        rows(b, c);
+    } else if (done < b->rows) {
         const MMAX_(batch) rest = MMAX_(part_of)(b, done, b->rows - done);
         rows(&rest, c);
     }
@@ -3728,58 +3734,70 @@ MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsil
 /* ---- logarithms and losses ---- */
 
 #    if MMAX_PASS_DOUBLE
-/* log(1 + v) of each v >= 0, in place. 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
- * z = f / (2 + f), only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
+/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)] */
+typedef struct MMAX_(log1p_parts) {
+    double whole, lost; /* 1 + v, and what it rounds away; 0 where f keeps it */
+    double f, k;
+} MMAX_(log1p_parts);
+
+MMAX_INLINE MMAX_(log1p_parts) MMAX_(log1p_parts_of)(double v)
+{
+    const double whole = 1 + v, shadow = whole - 1, lost = (1 - (whole - shadow)) + (v - shadow);
+    const uint64_t bits = mmax_f64_bits(whole), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
+    const double rest = mmax_f64_from_bits(bits - (exponent << 52)) - 1;
+    /* f is v itself where k = 0; without a branch, as v comes late and at random */
+    const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
+    MMAX_(log1p_parts) parts;
+    parts.whole = whole;
+    parts.lost = mmax_f64_from_bits(mmax_f64_bits(lost) & ~is_small);
+    parts.f = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(rest) & ~is_small));
+    parts.k = (double)(int)exponent;
+    return parts;
+}
+
+/* Of log(1 + f) = 2 artanh(z), z = f / (2 + f), only what is small is rounded more than once:
+ * 2 z = f - f^2/2 + z f^2/2. */
+MMAX_INLINE mmax_vec MMAX_(log1p_sum)(mmax_vec whole, mmax_vec lost, mmax_vec f, mmax_vec k)
+{
+    const mmax_vec z = mmax_v_div(f, mmax_v_add(mmax_v_set(2), f)), z2 = mmax_v_mul(z, z), z4 = mmax_v_mul(z2, z2);
+    const mmax_vec half_square = mmax_v_product(mmax_v_mul(mmax_v_set(0.5), f), f);
+    /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
+    mmax_vec even = mmax_v_set(1.0 / 23), odd = mmax_v_set(1.0 / 21), series, low;
+    MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
+    {
+        even = mmax_v_fma(even, z4, mmax_v_set(1.0 / (n + 2)));
+        odd = mmax_v_fma(odd, z4, mmax_v_set(1.0 / n));
+    }
+    series = mmax_v_fma(odd, z2, mmax_v_fma(even, z4, mmax_v_set(1.0 / 3)));
+    /* log(2) in two parts; the first has 42 bits, its product with k is exact */
+    low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(lost, whole));
+    low = mmax_v_fma(z, mmax_v_fma(mmax_v_add(z2, z2), series, half_square), low);
+    return mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
+}
+
+MMAX_STATIC double MMAX_(log1p)(double v)
+{
+    const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(v);
+    return MMAX_(lane)(MMAX_(log1p_sum)(mmax_v_set(p.whole), mmax_v_set(p.lost), mmax_v_set(p.f), mmax_v_set(p.k)));
+}
+
+/* Of several numbers, in place; `count` is a multiple of MMAX_WIDTH. */
 MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
 {
-    const mmax_vec one_half = mmax_v_set(0.5), two = mmax_v_set(2);
     for (size_t at = 0; at < count; at += MMAX_WIDTH) {
-        const size_t lanes = count - at < MMAX_WIDTH ? count - at : MMAX_WIDTH;
-        MMAX_LINE double whole[MMAX_WIDTH], lost[MMAX_WIDTH], fraction[MMAX_WIDTH], power[MMAX_WIDTH];
-        mmax_vec f, k, z, half_square, z2, z4, even, odd, series, low;
+        MMAX_LINE double whole[MMAX_WIDTH], lost[MMAX_WIDTH], f[MMAX_WIDTH], k[MMAX_WIDTH];
         for (size_t i = 0; i < MMAX_WIDTH; ++i) {
-            const double v = numbers[at + (i < lanes ? i : 0)], sum = 1 + v, shadow = sum - 1;
-            const uint64_t bits = mmax_f64_bits(sum), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
-            /* f is v itself where k = 0; without a branch, as v comes late and at random */
-            const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
-            const double rest = (1 - (sum - shadow)) + (v - shadow);
-            const double w = mmax_f64_from_bits(bits - (exponent << 52)) - 1;
-            whole[i] = sum;
-            power[i] = (double)(int)exponent;
-            fraction[i] = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(w) & ~is_small));
-            lost[i] = mmax_f64_from_bits(mmax_f64_bits(rest) & ~is_small);
+            const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(numbers[at + i]);
+            whole[i] = p.whole;
+            lost[i] = p.lost;
+            f[i] = p.f;
+            k[i] = p.k;
         }
-        f = mmax_v_load(fraction);
-        k = mmax_v_load(power);
-        z = mmax_v_div(f, mmax_v_add(two, f));
-        half_square = mmax_v_product(mmax_v_mul(one_half, f), f);
-        /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
-        z2 = mmax_v_mul(z, z);
-        z4 = mmax_v_mul(z2, z2);
-        even = mmax_v_set(1.0 / 23);
-        odd = mmax_v_set(1.0 / 21);
-        MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
-        {
-            even = mmax_v_fma(even, z4, mmax_v_set(1.0 / (n + 2)));
-            odd = mmax_v_fma(odd, z4, mmax_v_set(1.0 / n));
-        }
-        series = mmax_v_fma(odd, z2, mmax_v_fma(even, z4, mmax_v_set(1.0 / 3)));
-        /* log(2) in two parts; the first has 42 bits, its product with k is exact */
-        low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(mmax_v_load(lost), mmax_v_load(whole)));
-        low = mmax_v_fma(z, mmax_v_fma(mmax_v_mul(two, z2), series, half_square), low);
-        low = mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
-        mmax_v_store(fraction, low);
-        for (size_t i = 0; i < lanes; ++i) {
-            numbers[at + i] = fraction[i];
-        }
+        mmax_v_store(numbers + at,
+                     MMAX_(log1p_sum)(mmax_v_load(whole), mmax_v_load(lost), mmax_v_load(f), mmax_v_load(k)));
     }
 }
 #    endif
-MMAX_STATIC double MMAX_(log1p)(double v)
-{
-    MMAX_F64_(log1ps)(&v, 1);
-    return v;
-}
 
 /* A row is worked on a block at a time where its exponentials come and go. */
 #    define MMAX_EACH_BLOCK(n) \
@@ -3923,7 +3941,7 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
         MMAX_(fill_special)(y, x, n, 1, MMAX_MASK_BITS);
         return;
     }
-    MMAX_(log_row)(y, x, n, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_(log1p)(sums.rest));
+    MMAX_(log_row)(y, x, n, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_F64_(log1p)(sums.rest));
 }
 
 MMAX_INLINE void MMAX_(log_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
@@ -4406,7 +4424,7 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
         stored = !sigma;
         state = mmax_f64_is_finite(sums.sum) ? state : MMAX_IS_NAN;
         r.sum = sums.sum;
-        r.log_sum = r.loss ? MMAX_(log1p)(sums.rest) : 0;
+        r.log_sum = r.loss ? MMAX_F64_(log1p)(sums.rest) : 0;
         r.e = e;
         r.buffer = buffer;
     }
@@ -4543,7 +4561,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
 {
     MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
-    c.epsilon_loss = MMAX_(log1p)(mmax_limited(1 / epsilon) - 1);
+    c.epsilon_loss = MMAX_F64_(log1p)(mmax_limited(1 / epsilon) - 1);
     MMAX_(normalise)(&b, &c, MMAX_EVSOFTMAX, MMAX_(evsoftmax_loss_rows), MMAX_GROUP_END(evsoftmax_losses_of_group));
 }
 

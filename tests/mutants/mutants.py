@@ -241,10 +241,9 @@ m("short rows: lengths ignored", " && !b->lengths", "", "bits")
 m("short rows: those left over are left out", "if (done < b->rows) {", "if (0) {", "bits")
 
 # ---- logarithms and losses ----
-m = function("MMAX_STATIC void MMAX_(log1ps)(")
+m = function("MMAX_INLINE mmax_vec MMAX_(log1p_sum)(")
 m("log: a term of the series", "1.0 / 3", "1.0 / 3.0001", "losses")
-m("log: loses what 1 + v rounds away", "mmax_v_div(mmax_v_load(lost), mmax_v_load(whole))",
-  "mmax_v_set(0)", "losses")
+m("log: loses what 1 + v rounds away", "mmax_v_div(lost, whole)", "mmax_v_set(0)", "losses")
 
 m = function("    MMAX_(exp_sums_of)(")
 m("log: the rest beside a large entry is lost", "result.sum < 1.75 * e_max", "result.sum < 0", "losses")
