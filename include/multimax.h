@@ -687,6 +687,24 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_HAVE_SCALAR 1
 #    endif
 
+/* To be asked before the pragmas below change it. */
+#    if defined(__clang__) && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
+#        define MMAX_CLANG_FAST 1
+#    else
+#        define MMAX_CLANG_FAST 0
+#    endif
+#    if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ && !defined(__clang__) && MMAX_GNUC && \
+        (defined(__x86_64__) || defined(__SSE2_MATH__))
+#        define MMAX_X86_FINITE 1
+#    else
+#        define MMAX_X86_FINITE 0
+#    endif
+
+/* clang: also for the functions of <immintrin.h>, where it was not included before. See "floating-point semantics". */
+#    if defined(__clang__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__))
+#        pragma float_control(precise, on, push)
+#        pragma clang fp contract(off)
+#    endif
 #    if MMAX_X86
 #        include <immintrin.h>
 #        if defined(_MSC_VER)
@@ -722,27 +740,11 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_DEFINE static inline
 #    endif
 
-/* To be asked before the pragmas below change it. */
-#    if defined(__clang__) && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
-#        define MMAX_CLANG_FAST 1
-#    else
-#        define MMAX_CLANG_FAST 0
-#    endif
-#    if defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__ && !defined(__clang__) && MMAX_GNUC && \
-        (defined(__x86_64__) || defined(__SSE2_MATH__))
-#        define MMAX_X86_FINITE 1
-#    else
-#        define MMAX_X86_FINITE 0
-#    endif
-
 /* ==== floating-point semantics ====
  * The kernels rely on the order of additions, on NaN and on infinities. gcc and clang are told so here, whatever the
- * command line says. clang does not take back all of it: see MMAX_CLANG_FAST and MMAX_KEEP.
+ * command line says: clang above, before <immintrin.h>, and not all of it, see MMAX_CLANG_FAST and MMAX_KEEP.
  */
-#    if defined(__clang__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__))
-#        pragma float_control(precise, on, push)
-#        pragma clang fp contract(off)
-#    elif MMAX_GNUC && !defined(__clang__)
+#    if MMAX_GNUC && !defined(__clang__)
 #        pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
 #        pragma GCC push_options
 #        pragma GCC optimize("no-fast-math", "fp-contract=off")
@@ -3303,13 +3305,13 @@ MMAX_INLINE MMAX_(batch) MMAX_(batch_of)(mmax_real *y, const mmax_real *x, size_
     return b;
 }
 
+/* Of a batch without lengths. */
 MMAX_INLINE MMAX_(batch) MMAX_(part_of)(const MMAX_(batch) * b, size_t from, size_t rows)
 {
     MMAX_(batch) part = *b;
     part.y = b->y ? b->y + from * b->y_stride : NULL;
     part.x = b->x + from * b->x_stride;
     part.rows = rows;
-    part.lengths = b->lengths ? b->lengths + from : NULL;
     part.loss = b->loss ? b->loss + from : NULL;
     part.index = b->index ? b->index + from : NULL;
     return part;
