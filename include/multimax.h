@@ -2782,7 +2782,8 @@ MMAX_INLINE mmax_vec MMAX_(sigma)(mmax_vec s, const MMAX_(call) * c, int order, 
             a = mmax_v_select(mmax_v_nle(mmax_v_abs(a), largest), other, a);
         }
     }
-    return careful ? mmax_v_select(mmax_v_nle(mmax_v_abs(s), largest), s, a) : a;
+    a = careful ? mmax_v_select(mmax_v_nle(mmax_v_abs(s), largest), s, a) : a;
+    return mmax_v_opaque(a); /* rounded to the type, stored or not */
 }
 
 /* The scores that are normalised. */
@@ -3209,7 +3210,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         if (!MMAX_(sigma_row)(&e, y, x, n, c, function, 1, 0)) {
             return MMAX_IS_NAN;
         }
-        if (e.max == MMAX_MASK) {
+        if (e.max < -MMAX_REAL_MAX) {
             return MMAX_IS_EMPTY;
         }
     }
