@@ -2673,7 +2673,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
         o.kind = MMAX_ROW_GENERAL;
     } else {
         /* The smallest weight is at least 2^-range / n, times epsilon. */
-        const mmax_real log2_n = n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000;
+        const mmax_real log2_n = (mmax_real)(n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000);
         mmax_real range = (max - min) * c->log2e;
         MMAX_KEEP(range);
         o.kind = range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
@@ -4306,18 +4306,16 @@ typedef struct MMAX_(loss) {
     mmax_real *buffer;
 } MMAX_(loss);
 
-MMAX_INLINE MMAX_(loss) MMAX_(loss_of)(const MMAX_(batch) * b, size_t row)
+MMAX_INLINE void MMAX_(loss_of)(MMAX_(loss) * r, const MMAX_(batch) * b, size_t row)
 {
-    MMAX_(loss) r;
-    r.loss = b->loss ? b->loss + row : NULL;
-    r.gx = b->y ? b->y + row * b->y_stride : NULL;
-    r.x = b->x + row * b->x_stride;
-    r.n = b->lengths ? b->lengths[row] : b->cols;
-    r.index = (size_t)b->index[row];
-    r.targets = b->targets;
-    r.p = b->p;
-    r.gp = b->gp;
-    return r;
+    r->loss = b->loss ? b->loss + row : NULL;
+    r->gx = b->y ? b->y + row * b->y_stride : NULL;
+    r->x = b->x + row * b->x_stride;
+    r->n = b->lengths ? b->lengths[row] : b->cols;
+    r->index = (size_t)b->index[row];
+    r->targets = b->targets;
+    r->p = b->p;
+    r->gp = b->gp;
 }
 
 /* What the loss needs of x, which the exponentials may overwrite. */
@@ -4415,10 +4413,13 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     mmax_real buffer[MMAX_BLOCK];
-    MMAX_(loss) r = MMAX_(loss_of)(b, row);
+    MMAX_(loss) r;
+    mmax_real *e;
+    int stored = 0, state;
+    MMAX_(loss_of)(&r, b, row);
     /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
-    mmax_real *const e = sigma && r.gx == r.x ? NULL : r.gx;
-    int stored = 0, state = MMAX_(begin)(&r.origin, &r.careful, e, r.x, r.n, c, function);
+    e = sigma && r.gx == r.x ? NULL : r.gx;
+    state = MMAX_(begin)(&r.origin, &r.careful, e, r.x, r.n, c, function);
     if (state == MMAX_IS_NORMAL) {
         MMAX_(exp_sums) sums;
         MMAX_(loss_target)(&r, c, function);
@@ -4492,7 +4493,8 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
         MMAX_(log_sums_of_group)(log_sum, g, b, c);
     }
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
-        MMAX_(loss) r = MMAX_(loss_of)(b, from + i);
+        MMAX_(loss) r;
+        MMAX_(loss_of)(&r, b, from + i);
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[i]))) {
             const MMAX_(batch) row = MMAX_(part_of)(b, from + i, 1);
             rows(&row, c);
