@@ -3221,6 +3221,11 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
     return MMAX_IS_NORMAL;
 }
 
+/* instance(name, function) for each of the four. */
+#    define MMAX_EACH_FUNCTION(instance)                                                                        \
+        instance(softmax, MMAX_SOFTMAX) instance(multimax1, MMAX_MULTIMAX1) instance(multimax2, MMAX_MULTIMAX2) \
+            instance(evsoftmax, MMAX_EVSOFTMAX)
+
 /* One copy of each pass, shared by a function's forward, logarithm and loss. */
 MMAX_STATIC int MMAX_(begin_softmax)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c)
 {
@@ -3391,22 +3396,13 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
         }
     }
 }
-MMAX_STATIC void MMAX_(softmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_(normalise_rows)(b, c, MMAX_SOFTMAX);
-}
-MMAX_STATIC void MMAX_(multimax1_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_(normalise_rows)(b, c, MMAX_MULTIMAX1);
-}
-MMAX_STATIC void MMAX_(multimax2_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_(normalise_rows)(b, c, MMAX_MULTIMAX2);
-}
-MMAX_STATIC void MMAX_(evsoftmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_(normalise_rows)(b, c, MMAX_EVSOFTMAX);
-}
+#    define MMAX_INSTANCE(name, function)                                                  \
+        MMAX_STATIC void MMAX_(name##_rows)(const MMAX_(batch) * b, const MMAX_(call) * c) \
+        {                                                                                  \
+            MMAX_(normalise_rows)(b, c, function);                                         \
+        }
+MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+#    undef MMAX_INSTANCE
 
 /* ---- short rows: MMAX_WIDTH rows of at most MMAX_PAIR entries at once ----
  * What a row has one of, a register has for all of them. The same arithmetic as row by row.
@@ -3590,27 +3586,27 @@ MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
 }
 
 /* One copy of each pass, for one register a row and for several. */
-#        define MMAX_GROUP_PASSES(name, function)                                                                 \
-            MMAX_STATIC void MMAX_(begin_##name)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c) \
-            {                                                                                                     \
-                if (b->cols <= MMAX_WIDTH) {                                                                      \
-                    MMAX_(group_begin)(g, b, c, function, 1);                                                     \
-                } else {                                                                                          \
-                    MMAX_(group_begin)(g, b, c, function, 0);                                                     \
-                }                                                                                                 \
-            }                                                                                                     \
-            MMAX_STATIC void MMAX_(exp_##name)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)   \
-            {                                                                                                     \
-                if (b->cols <= MMAX_WIDTH) {                                                                      \
-                    MMAX_(group_exp)(g, b, c, function, 1);                                                       \
-                } else {                                                                                          \
-                    MMAX_(group_exp)(g, b, c, function, 0);                                                       \
-                }                                                                                                 \
+#        define MMAX_INSTANCE(name, function)                                                      \
+            MMAX_STATIC void MMAX_(begin_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b, \
+                                                         const MMAX_(call) * c)                    \
+            {                                                                                      \
+                if (b->cols <= MMAX_WIDTH) {                                                       \
+                    MMAX_(group_begin)(g, b, c, function, 1);                                      \
+                } else {                                                                           \
+                    MMAX_(group_begin)(g, b, c, function, 0);                                      \
+                }                                                                                  \
+            }                                                                                      \
+            MMAX_STATIC void MMAX_(exp_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,   \
+                                                       const MMAX_(call) * c)                      \
+            {                                                                                      \
+                if (b->cols <= MMAX_WIDTH) {                                                       \
+                    MMAX_(group_exp)(g, b, c, function, 1);                                        \
+                } else {                                                                           \
+                    MMAX_(group_exp)(g, b, c, function, 0);                                        \
+                }                                                                                  \
             }
-MMAX_GROUP_PASSES(softmax_group, MMAX_SOFTMAX)
-MMAX_GROUP_PASSES(multimax1_group, MMAX_MULTIMAX1)
-MMAX_GROUP_PASSES(multimax2_group, MMAX_MULTIMAX2)
-MMAX_GROUP_PASSES(evsoftmax_group, MMAX_EVSOFTMAX)
+MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+#        undef MMAX_INSTANCE
 
 MMAX_INLINE void MMAX_(begin_group)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
 {
@@ -4383,22 +4379,13 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, i
     }
 }
 /* One copy, which rows and groups share. */
-MMAX_STATIC void MMAX_(softmax_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
-{
-    MMAX_(loss_end)(r, c, MMAX_SOFTMAX);
-}
-MMAX_STATIC void MMAX_(multimax1_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
-{
-    MMAX_(loss_end)(r, c, MMAX_MULTIMAX1);
-}
-MMAX_STATIC void MMAX_(multimax2_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
-{
-    MMAX_(loss_end)(r, c, MMAX_MULTIMAX2);
-}
-MMAX_STATIC void MMAX_(evsoftmax_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c)
-{
-    MMAX_(loss_end)(r, c, MMAX_EVSOFTMAX);
-}
+#    define MMAX_INSTANCE(name, function)                                                     \
+        MMAX_STATIC void MMAX_(name##_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c) \
+        {                                                                                     \
+            MMAX_(loss_end)(r, c, function);                                                  \
+        }
+MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+#    undef MMAX_INSTANCE
 MMAX_INLINE void MMAX_(end_loss)(const MMAX_(loss) * r, const MMAX_(call) * c, int function)
 {
     switch (function) {
@@ -4467,22 +4454,13 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
             }                                                                       \
         } while (0)
 
-MMAX_STATIC void MMAX_(softmax_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_SOFTMAX));
-}
-MMAX_STATIC void MMAX_(multimax1_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_MULTIMAX1));
-}
-MMAX_STATIC void MMAX_(multimax2_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_MULTIMAX2));
-}
-MMAX_STATIC void MMAX_(evsoftmax_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
-{
-    MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, MMAX_EVSOFTMAX));
-}
+#    define MMAX_INSTANCE(name, function)                                                       \
+        MMAX_STATIC void MMAX_(name##_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c) \
+        {                                                                                       \
+            MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, function));                          \
+        }
+MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+#    undef MMAX_INSTANCE
 
 #    if MMAX_FAST
 MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, const MMAX_(call) * c,
@@ -4510,26 +4488,14 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
         MMAX_(end_loss)(&r, c, function);
     }
 }
-MMAX_STATIC void MMAX_(softmax_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                                const MMAX_(call) * c)
-{
-    MMAX_(group_losses)(g, b, row, c, MMAX_SOFTMAX, MMAX_(softmax_loss_rows));
-}
-MMAX_STATIC void MMAX_(multimax1_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                                  const MMAX_(call) * c)
-{
-    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX1, MMAX_(multimax1_loss_rows));
-}
-MMAX_STATIC void MMAX_(multimax2_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                                  const MMAX_(call) * c)
-{
-    MMAX_(group_losses)(g, b, row, c, MMAX_MULTIMAX2, MMAX_(multimax2_loss_rows));
-}
-MMAX_STATIC void MMAX_(evsoftmax_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                                  const MMAX_(call) * c)
-{
-    MMAX_(group_losses)(g, b, row, c, MMAX_EVSOFTMAX, MMAX_(evsoftmax_loss_rows));
-}
+#        define MMAX_INSTANCE(name, function)                                                                          \
+            MMAX_STATIC void MMAX_(name##_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, \
+                                                           const MMAX_(call) * c)                                      \
+            {                                                                                                          \
+                MMAX_(group_losses)(g, b, row, c, function, MMAX_(name##_loss_rows));                                  \
+            }
+MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+#        undef MMAX_INSTANCE
 #    endif
 
 MMAX_INLINE MMAX_(batch) MMAX_(loss_batch_of)(double *loss, mmax_real *gx, const mmax_real *x,
@@ -6223,12 +6189,12 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_BIAS
 #    undef MMAX_LOWEST
 #    undef MMAX_H
+#    undef MMAX_EACH_FUNCTION
 #    undef MMAX_EACH_ROW
 #    undef MMAX_SIDE_BY_SIDE
 #    undef MMAX_ACROSS
 #    undef MMAX_GROUP_REGISTERS
 #    undef MMAX_GROUP_STRIDE
-#    undef MMAX_GROUP_PASSES
 #    undef MMAX_GROUP_END
 #    undef mmax_v_whole
 #    undef MMAX_SHORT_BYTES
