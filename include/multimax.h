@@ -407,8 +407,9 @@ MMAX_DECLARE mmax_status mmax_softmax_loss_f64(double *loss, double *gx, const d
  * loss = -sum q_i log y_i, y = softmax(sigma(s)); gp += grad_scale * sum (y_i - q_i) (d sigma(s_i) / d parameter)
  *
  *   error     loss at most 2 roundings of 1, of itself and of sigma's terms
- *   cost      3 passes as mmax_softmax_loss_f32; sigma in the first, without gx in the second where it rises over the
- *             row's range. In place, or without gx but with gp, exponentials are computed twice.
+ *   cost      3 passes as mmax_softmax_loss_f32; sigma in the first, without gx in the second. In place, or without gx
+ *             but with gp, exponentials are computed twice. A row of more than 64 (f64: 32) entries, whose scores are
+ *             all far below sigma's peak between them, begins again.
  */
 MMAX_DECLARE mmax_status mmax_multimax_loss_f32(double *loss, float *gx, mmax_multimax_grads *gp, const float *x,
                                                 const mmax_multimax_params *p, mmax_targets t, mmax_shape s);
@@ -2480,6 +2481,14 @@ MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
 }
 
 /* ---- what a call prepares once ---- */
+
+/* Where sigma turns or has a kink, in order, sigma there, and whether it begins to fall there. */
+typedef struct MMAX_(turns) {
+    int count;
+    mmax_real at[9], score[9];
+    int falls[9];
+} MMAX_(turns);
+
 typedef struct MMAX_(call) {
     double scale;
     mmax_real input_scale;                  /* MultiMax: the scale, applied before sigma */
@@ -2493,9 +2502,10 @@ typedef struct MMAX_(call) {
     mmax_real b[2], d[2];         /* MultiMax: the kinks; where a term is absent, out of reach */
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
-    mmax_real rise_from, rise_to; /* and sigma rises between them, for rows of at least rise_least entries */
-    size_t rise_least;
-    int general; /* every row is a MMAX_ROW_GENERAL one */
+    const MMAX_(turns) * turns;   /* NULL: not asked for */
+    size_t turns_least;           /* length of the rows that ask */
+    int peaks;                    /* whether sigma's peak may stand for the largest score */
+    int general;                  /* every row is a MMAX_ROW_GENERAL one */
 } MMAX_(call);
 
 /* log2(e), rounded to nearest, and the rest */
@@ -2549,7 +2559,6 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
         c.epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
     }
     c.safe = MMAX_SAFE;
-    c.rise_least = (size_t)-1;
     for (int i = 0; p && i < p->order; ++i) {
         const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
         c.safe = largest < MMAX_SAFE ? c.safe : -1;
@@ -2647,12 +2656,14 @@ typedef struct MMAX_(origin) {
     mmax_real lowest;  /* scores are held at this bound */
     mmax_real max;     /* the largest score */
     mmax_real mean;    /* EvSoftMax: entries below it are weighted by epsilon */
+    int peak;          /* MultiMax: whether max is a peak of sigma, which no score may reach */
     int kind;          /* MMAX_ROW_PLAIN, .. */
 } MMAX_(origin);
 
 /* The extremes of the scores of a row. */
 typedef struct MMAX_(extremes) {
     mmax_real min, max;
+    int peak;   /* see MMAX_(origin) */
     double sum; /* of x, EvSoftMax only */
 } MMAX_(extremes);
 
@@ -2663,6 +2674,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
     mmax_real exponent = (c->general ? max * c->before * c->after : max) * c->log2e;
     o.shift = 0;
     o.max = max;
+    o.peak = e->peak;
     o.before = mmax_is_finite(max - min) || c->after > 1 ? c->before : c->before * (mmax_real)0.25;
     o.mean = -MMAX_REAL_MAX;
     if (!(exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT)) {
@@ -2716,47 +2728,36 @@ MMAX_STATIC double MMAX_(slope)(const mmax_multimax_params *p, double s, int abo
     return slope;
 }
 
-/* How far from 0 upwards sigma does not fall: from kink to kink, between which its slope is linear. */
-MMAX_STATIC double MMAX_(rise)(const mmax_multimax_params *p, double end)
+/* Between kinks sigma's slope is linear: where its signs at both ends differ, sigma turns. */
+MMAX_STATIC void MMAX_(find_turns)(MMAX_(turns) * turns, const mmax_multimax_params *p, double end)
 {
-    double at = 0;
-    for (int piece = 0; piece < 5; ++piece) {
-        const double slope = MMAX_(slope)(p, at, 1);
-        double next = end, last;
-        if (!(slope >= 0)) {
-            return at;
+    double ends[6];
+    int kinks = 0;
+    for (int i = 0; i < 2 * p->order; ++i) {
+        const double kink = i < p->order ? p->b[i] : p->d[i - p->order];
+        int k = ++kinks;
+        for (; k > 1 && ends[k - 1] > kink; --k) {
+            ends[k] = ends[k - 1];
         }
-        for (int i = 0; i < p->order; ++i) {
-            next = p->b[i] > at && p->b[i] < next ? p->b[i] : next;
-            next = p->d[i] > at && p->d[i] < next ? p->d[i] : next;
-        }
-        last = MMAX_(slope)(p, next, 0);
-        if (!(last >= 0)) {
-            return at + mmax_product(next - at, slope / (slope - last));
-        }
-        at = next;
+        ends[k] = kink;
     }
-    return at;
-}
-
-/* What MultiMax prepares: also where sigma rises, for rows from `least` entries on. Asking takes some 50 ns. */
-#    define MMAX_LONG_ROW 65536
-MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(double scale, const mmax_multimax_params *p, size_t cols, size_t least)
-{
-    MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
-    if (cols >= least && c.safe > 0) {
-        mmax_multimax_params mirrored = *p; /* -sigma(-s) */
-        for (int i = 0; i < p->order; ++i) {
-            mirrored.t_b[i] = p->t_d[i];
-            mirrored.t_d[i] = p->t_b[i];
-            mirrored.b[i] = -p->d[i];
-            mirrored.d[i] = -p->b[i];
+    ends[0] = -end;
+    ends[kinks + 1] = end;
+    turns->count = 0;
+    for (int k = 0; k <= kinks; ++k) {
+        const double from = ends[k], to = ends[k + 1], length = to - from;
+        const double first = MMAX_(slope)(p, from, 1), last = MMAX_(slope)(p, to, 0);
+        if ((first < 0 && last > 0) || (first >= 0 && last < 0)) {
+            /* from the end that is a kink: the other one may be far away */
+            turns->at[turns->count] = (mmax_real)(k > 0 ? from + mmax_product(length, first / (first - last))
+                                                        : to - mmax_product(length, last / (last - first)));
+            turns->falls[turns->count++] = last < 0;
         }
-        c.rise_least = least;
-        c.rise_from = (mmax_real)-MMAX_(rise)(&mirrored, (double)c.safe);
-        c.rise_to = (mmax_real)MMAX_(rise)(p, (double)c.safe);
+        if (k < kinks) {
+            turns->at[turns->count] = (mmax_real)to;
+            turns->falls[turns->count++] = last >= 0 && MMAX_(slope)(p, to, 1) < 0;
+        }
     }
-    return c;
 }
 
 /* ---- sigma, MultiMax eq. 6 ----
@@ -2796,6 +2797,23 @@ MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int functio
     return x;
 }
 
+/* What MultiMax prepares: also where sigma turns, for rows from `least` entries on. */
+#    define MMAX_LONG_ROW 65536
+MMAX_INLINE MMAX_(call)
+    MMAX_(sigma_call_of)(MMAX_(turns) * turns, double scale, const mmax_multimax_params *p, size_t cols, size_t least)
+{
+    MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
+    if (cols >= least && c.safe > 0) {
+        MMAX_(find_turns)(turns, p, (double)c.safe);
+        for (int i = 0; i < turns->count; ++i) {
+            turns->score[i] = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(turns->at[i]), &c, 2, 0));
+        }
+        c.turns = turns;
+        c.turns_least = least;
+    }
+    return c;
+}
+
 /* ---- first pass: the extremes of the scores ---- */
 
 /* The registers' results in one number each. */
@@ -2810,6 +2828,7 @@ MMAX_INLINE MMAX_(extremes)
     }
     e.max = mmax_v_hmax(max_rest_);
     e.min = mmax_v_hmin(min_rest_);
+    e.peak = 0;
     e.sum = 0;
     return e;
 }
@@ -3157,32 +3176,51 @@ MMAX_STATIC void MMAX_(store_sigma)(mmax_real *y, const mmax_real *x, size_t n, 
     }
 }
 
-MMAX_INLINE int MMAX_(is_rising)(const MMAX_(extremes) * logits, const MMAX_(call) * c)
+/* Bounds of sigma where the logits are within `logits`: sigma of their extremes and where it turns between them.
+ * Returns 0 where the scores are beyond the safe bound, or a peak lies between them and the call wants none. */
+MMAX_INLINE int MMAX_(sigma_bounds)(MMAX_(extremes) * e, const MMAX_(extremes) * logits, const MMAX_(call) * c,
+                                    int function)
 {
-    return logits->min * c->input_scale >= c->rise_from && logits->max * c->input_scale <= c->rise_to;
+    const mmax_real from = logits->min * c->input_scale, to = logits->max * c->input_scale;
+    const mmax_real first = MMAX_(lane)(MMAX_(score)(mmax_v_set(logits->min), c, function, 0));
+    const mmax_real last = MMAX_(lane)(MMAX_(score)(mmax_v_set(logits->max), c, function, 0));
+    if (!(from >= -c->safe && to <= c->safe)) {
+        return 0;
+    }
+    e->max = first < last ? last : first;
+    e->min = first < last ? first : last;
+    e->peak = 0;
+    for (int i = 0; i < c->turns->count; ++i) {
+        const mmax_real score = c->turns->score[i];
+        if (c->turns->at[i] > from && c->turns->at[i] < to) {
+            if (c->turns->falls[i] && !c->peaks) {
+                return 0;
+            }
+            e->peak = e->peak || (c->turns->falls[i] && score > e->max);
+            e->max = c->turns->falls[i] && score > e->max ? score : e->max;
+            e->min = score < e->min ? score : e->min;
+        }
+    }
+    return 1;
 }
 
-/* Where sigma rises from the lowest score to the highest, its extremes are there: in place or not, with gx and without
- * it, so that the bits are the same. Else returns 0, most often after a look at the first block. Sigma goes to y, unless
- * that is NULL. */
-MMAX_INLINE int MMAX_(rising_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n,
-                                  const MMAX_(call) * c, int function)
+/* Bounds of sigma from the extremes of the logits: in place or not, with gx and without it, so that the bits are the
+ * same. Returns 0 where they do not serve, most often after a look at the first block. Sigma goes to y, unless that is
+ * NULL. */
+MMAX_INLINE int MMAX_(bounded_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n,
+                                   const MMAX_(call) * c, int function)
 {
-    MMAX_(extremes) logits = {0, 0, 0};
-    if (!y || n > MMAX_BLOCK) {
-        logits = MMAX_(row_extremes)(NULL, x, y ? (size_t)MMAX_BLOCK : n, c, function, 0);
-        if (!MMAX_(is_rising)(&logits, c)) {
+    const size_t look = c->peaks ? MMAX_CHUNK : MMAX_BLOCK;
+    if (!y || n > look) {
+        const MMAX_(extremes) logits = MMAX_(row_extremes)(NULL, x, y ? look : n, c, function, 0);
+        if (!MMAX_(sigma_bounds)(e, &logits, c, function)) {
             return 0;
         }
     }
     if (y) {
-        logits = MMAX_(row_extremes)(y, x, n, c, function, 0);
-        if (!MMAX_(is_rising)(&logits, c)) {
-            return 0;
-        }
+        const MMAX_(extremes) logits = MMAX_(row_extremes)(y, x, n, c, function, 0);
+        return MMAX_(sigma_bounds)(e, &logits, c, function);
     }
-    e->min = MMAX_(lane)(MMAX_(score)(mmax_v_set(logits.min), c, function, 0));
-    e->max = MMAX_(lane)(MMAX_(score)(mmax_v_set(logits.max), c, function, 0));
     return 1;
 }
 
@@ -3197,7 +3235,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    if (n >= c->rise_least && MMAX_(rising_row)(&e, store ? y : NULL, x, n, c, function)) {
+    if (c->turns && n >= c->turns_least && MMAX_(bounded_row)(&e, store ? y : NULL, x, n, c, function)) {
         if (y && !store) {
             MMAX_(store_sigma)(y, x, n, c, function, 0);
         }
@@ -3536,6 +3574,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(group_origin)(const MMAX_(group) * g, size_t r, 
     o.lowest = g->lowest[r];
     o.max = g->max[r];
     o.mean = function == MMAX_EVSOFTMAX ? g->mean[r] : 0;
+    o.peak = 0;
     o.kind = MMAX_ROW_CLAMP;
     return o;
 }
@@ -3715,7 +3754,8 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_LONG_ROW);
+    MMAX_(turns) turns;
+    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, MMAX_LONG_ROW);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(multimax1_rows), MMAX_GROUP_END(weights_of_group));
@@ -3835,6 +3875,7 @@ MMAX_STATIC double MMAX_(sum_below)(const mmax_real *e, size_t n, double bound)
 
 typedef struct MMAX_(exp_sums) {
     double sum;  /* of all exponentials of the row; not finite where it holds NaN */
+    int few;     /* whether it is less than 1.75 exp(maximum) */
     double rest; /* sum / exp(maximum) - 1 */
 } MMAX_(exp_sums);
 
@@ -3867,7 +3908,8 @@ MMAX_INLINE MMAX_(exp_sums)
     others += lost;
     result.sum = others + top;
     result.rest = (result.sum - e_max) / e_max;
-    if (result.sum < 1.75 * e_max) {
+    result.few = result.sum < 1.75 * e_max;
+    if (result.few) {
         const size_t count = n - top_at < MMAX_BLOCK ? n - top_at : MMAX_BLOCK;
         if (!e && n > MMAX_BLOCK) {
             (void)MMAX_(exp_block)(buffer, x + top_at, count, o, c, function, careful, 0);
@@ -4046,7 +4088,8 @@ MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_LONG_ROW);
+    MMAX_(turns) turns;
+    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, MMAX_LONG_ROW);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(log_multimax1_rows), MMAX_GROUP_END(log_multimax1_of_group));
@@ -4400,18 +4443,30 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     mmax_real buffer[MMAX_BLOCK];
+    MMAX_(call) without_turns;
     MMAX_(loss) r;
     mmax_real *e;
-    int stored = 0, state;
+    int stored = 0, state = MMAX_IS_NORMAL;
     MMAX_(loss_of)(&r, b, row);
     /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
     e = sigma && r.gx == r.x ? NULL : r.gx;
-    state = MMAX_(begin)(&r.origin, &r.careful, e, r.x, r.n, c, function);
-    if (state == MMAX_IS_NORMAL) {
+    for (int again = 1; again;) {
         MMAX_(exp_sums) sums;
+        again = 0;
+        state = MMAX_(begin)(&r.origin, &r.careful, e, r.x, r.n, c, function);
+        if (state != MMAX_IS_NORMAL) {
+            break;
+        }
         MMAX_(loss_target)(&r, c, function);
         sums = function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, &r.origin, c)
                                         : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, &r.origin, c, function, r.careful);
+        if (sigma && r.origin.peak && sums.few) {
+            /* The largest score is too far below its bound. */
+            without_turns = *c;
+            without_turns.turns = NULL;
+            c = &without_turns;
+            again = 1;
+        }
         stored = !sigma;
         state = mmax_f64_is_finite(sums.sum) ? state : MMAX_IS_NAN;
         r.sum = sums.sum;
@@ -4517,8 +4572,10 @@ MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_rea
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(sigma_call_of)(s->scale, p, s->cols, MMAX_PAIR + 1);
+    MMAX_(turns) turns;
+    MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, MMAX_PAIR + 1);
     MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    c.peaks = 1;
     b.p = p;
     b.gp = gp;
     if (p->order == 1) {
@@ -5428,7 +5485,7 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec lowest = mmax_v_set((mmax_real)-1);
     mmax_vec max_block_[MMAX_REGS], max_rest_[1];
-    MMAX_(extremes) e = {0, 0, 0};
+    MMAX_(extremes) e = {0, 0, 0, 0};
     double top;
     MMAX_EACH(k) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;

@@ -331,16 +331,20 @@ static void longest_softmax(const function *f)
     free(y);
 }
 
-/* A row for which multimax asks where sigma rises: against the oracle, in place, and with a NaN or +inf. */
-static void check_long_multimax(const function *f, const mmax_multimax_params *p, law l)
+/* A row for which multimax asks where sigma turns, scores on both sides of 0 moved apart: against the oracle, in place,
+ * and with a NaN or +inf. */
+static void check_long_multimax(const function *f, const mmax_multimax_params *p, law l, double apart)
 {
     const size_t n = 65536 + 21;
     worst w[MMAX_ISA_COUNT] = {{0, 0}};
-    if (SOFTWARE_ORACLE) {
-        random_state = n;
-        fill(f, x_row, n, l);
-    } else {
-        random_row(f, p, n, l, 1, w);
+    random_state = n;
+    fill(f, x_row, n, l);
+    for (size_t i = 0; i < n; ++i) {
+        double x = get(f, x_row, i);
+        set(f, x_row, i, x + (x < 0 ? -apart : apart));
+    }
+    if (!SOFTWARE_ORACLE) {
+        check_row(f, p, n, 1, w);
     }
     FOR_EACH_ISA(isa) {
         call c = {{y_row, NULL, NULL, x_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0}, mmax_row(n)};
@@ -454,7 +458,8 @@ int main(void)
             }
         }
     }
-    TEST("multimax of long rows: sigma rises over all scores, or falls above or below some; in place the same bits") {
+    TEST("multimax of long rows: sigma rises over all scores, or falls above, below or between some; in place the same "
+         "bits") {
         static const mmax_multimax_params params[] = {{2, {0.5, 1.001}, {1.25, 1.01}, {-1, -2}, {1, 2}},
                                                       {2, {0.5, 1.001}, {0.5, -3}, {-1, -2}, {1, 2}},
                                                       {2, {1.5, -3}, {1.25, 1.01}, {-1, -2}, {1, 2}}};
@@ -463,7 +468,8 @@ int main(void)
                 mmax_multimax_params p = params[k / 2];
                 p.order = f->order;
                 if (is_forward(f) && f->order && oracle_formula(f->name) == MULTIMAX) {
-                    check_long_multimax(f, &p, k % 2 ? MASKED : NORMAL_4);
+                    check_long_multimax(f, &p, k % 2 ? MASKED : NORMAL_4, 0);
+                    check_long_multimax(f, &p, NORMAL_4, k % 2 ? 10 : 40);
                 }
             }
     }

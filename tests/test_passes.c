@@ -251,52 +251,85 @@ static void test_random(void)
     }
 }
 
-/* ==== where sigma rises ==== */
+/* ==== where sigma turns ==== */
 
 static double sigma_of(double s, const mmax_call_scalar_f64 *c) { return mmax_sigma_scalar_f64(s, c, 2, 0); }
 
-static void test_rise(void)
+/* sigma over [from, to] against its bounds there; returns whether they say that no score may reach the largest. */
+static int check_bounds(mmax_call_scalar_f64 *c, double from, double to)
 {
-    TEST("between the bounds that MultiMax prepares, sigma does not fall; beyond them it does") {
-        int bounded = 0;
+    mmax_extremes_scalar_f64 logits = {0, 0, 0, 0}, e = {0, 0, 0, 0};
+    const double ends = fmax(sigma_of(from, c), sigma_of(to, c));
+    double min = INFINITY, max = -INFINITY;
+    int peak;
+    logits.min = from;
+    logits.max = to;
+    for (int i = 0; i <= 1000; ++i) {
+        const double s = sigma_of(from + (to - from) * i / 1000, c);
+        min = fmin(min, s);
+        max = fmax(max, s);
+    }
+    c->peaks = 1;
+    CHECK(mmax_sigma_bounds_scalar_f64(&e, &logits, c, MMAX_MULTIMAX2), "%g to %g", from, to);
+    CHECK(e.min <= min + 1e-11 && e.max >= max - 1e-11, "%g to %g: sigma %g to %g, not %g to %g", from, to, min, max,
+          e.min, e.max);
+    CHECK(e.min >= min - 0.5 && e.max <= max + 0.5, "%g to %g: sigma %g to %g, not %g to %g", from, to, min, max, e.min,
+          e.max);
+    CHECK(e.peak == (e.max > ends), "%g to %g: peak %d", from, to, e.peak);
+    peak = e.peak;
+    c->peaks = 0;
+    if (mmax_sigma_bounds_scalar_f64(&e, &logits, c, MMAX_MULTIMAX2)) {
+        CHECK(!e.peak && e.max == ends && max <= ends + 1e-11, "%g to %g: a peak", from, to);
+    } else {
+        logits.min = from - 1;
+        CHECK(!mmax_sigma_bounds_scalar_f64(&e, &logits, c, MMAX_MULTIMAX2), "%g to %g: no peak any more", from, to);
+    }
+    return peak;
+}
+
+static void test_turns(void)
+{
+    TEST("MultiMax's bounds of sigma over an interval hold, and are reached") {
+        int peaks = 0;
         random_state = 3;
-        for (int repeat = 0; repeat < 2000; ++repeat) {
+        for (int repeat = 0; repeat < 3000; ++repeat) {
             mmax_multimax_params p = mmax_multimax_identity(2);
             mmax_call_scalar_f64 c;
-            double from, to, last;
+            mmax_turns_scalar_f64 turns;
             for (int i = 0; i < 2; ++i) {
                 p.t_b[i] = 1 + (i ? 0.2 : 1.5) * random_normal();
                 p.t_d[i] = 1 + (i ? 0.2 : 1.5) * random_normal();
                 p.b[i] = random_below(4) ? random_normal() : 0;
                 p.d[i] = random_below(4) ? random_normal() : p.b[1 - i];
             }
-            c = mmax_sigma_call_of_scalar_f64(1, &p, 1000, 1);
-            CHECK(c.rise_from <= 0 && c.rise_to >= 0, "from %g to %g", c.rise_from, c.rise_to);
-            from = c.rise_from > -60 ? c.rise_from : -60;
-            to = c.rise_to < 60 ? c.rise_to : 60;
-            last = sigma_of(from, &c);
-            for (int i = 1; i <= 500; ++i) {
-                double next = sigma_of(from + (to - from) * i / 500, &c);
-                CHECK(next >= last - 1e-11, "sigma falls between %g and %g", from, to);
-                last = next;
-            }
-            if (to < 60 && c.rise_to > 0) {
-                ++bounded;
-                CHECK(sigma_of(to + 1e-6, &c) < sigma_of(to, &c) + 1e-11, "sigma still rises at %g", to);
+            c = mmax_sigma_call_of_scalar_f64(&turns, 1, &p, 1000, 1);
+            CHECK(c.turns && turns.count >= 4 && turns.count <= 9, "%d turns", turns.count);
+            for (int k = 0; k < 4; ++k) {
+                const double from = 4 * random_normal();
+                peaks += check_bounds(&c, from, from + 10 * random_uniform());
             }
         }
-        CHECK(bounded > 100, "only %d bounds", bounded);
+        CHECK(peaks > 100, "only %d peaks", peaks);
     }
-    TEST("sigma of the identity rises as far as it may be taken") {
+    TEST("scores beyond the safe bound have no bounds") {
         mmax_multimax_params p = mmax_multimax_identity(2);
-        mmax_call_scalar_f64 c = mmax_sigma_call_of_scalar_f64(1, &p, 1000, 1);
-        CHECK(c.rise_to == c.safe && c.rise_from == -c.safe, "from %g to %g", c.rise_from, c.rise_to);
+        mmax_turns_scalar_f64 turns;
+        mmax_call_scalar_f64 c = mmax_sigma_call_of_scalar_f64(&turns, 2, &p, 1000, 1);
+        mmax_extremes_scalar_f64 logits = {0, 0, 0, 0}, e = {0, 0, 0, 0};
+        logits.min = -c.safe / 2;
+        logits.max = c.safe / 2;
+        CHECK(mmax_sigma_bounds_scalar_f64(&e, &logits, &c, MMAX_MULTIMAX2) && e.max == c.safe, "to %g", e.max);
+        logits.min = -c.safe;
+        CHECK(!mmax_sigma_bounds_scalar_f64(&e, &logits, &c, MMAX_MULTIMAX2), "from %g", logits.min);
+        logits.min = 0;
+        logits.max = c.safe;
+        CHECK(!mmax_sigma_bounds_scalar_f64(&e, &logits, &c, MMAX_MULTIMAX2), "to %g", logits.max);
     }
 }
 
 int main(void)
 {
-    test_rise();
+    test_turns();
     test_typical();
     test_worst();
     test_random();

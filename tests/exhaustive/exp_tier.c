@@ -21,7 +21,7 @@
     void PASTE(exp, TIER, T)(real * y, const real *x, size_t n, real max, double scale) \
     {                                                                                   \
         const INTERNAL(call, T) c = INTERNAL(call_of, T)(scale, NULL, 0);               \
-        const INTERNAL(extremes, T) e = {max, max, 0};                                  \
+        const INTERNAL(extremes, T) e = {max, max, 0, 0};                               \
         const INTERNAL(origin, T) o = INTERNAL(origin_of, T)(&e, 1, &c);                \
         for (size_t i = 0; i < n; ++i) {                                                \
             y[i] = INTERNAL(exp_of, T)(x[i], &o, &c);                                   \

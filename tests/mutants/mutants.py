@@ -161,11 +161,13 @@ m("sigma: NaN is not seen", "mmax_m_or(beyond, mmax_v_nle(score, largest))", "be
 m("sigma: large scores are not seen", "mmax_m_or(beyond, mmax_v_nle(squares_block_[k], bound))", "mmax_m_none()",
   "special_cases")
 
-m = function("MMAX_INLINE int MMAX_(is_rising)(", "avx2")
-m("sigma is taken to rise below the lowest such score", "logits->min * c->input_scale >= c->rise_from && ", "",
-  "losses forward")
-m("sigma is taken to rise above the highest such score", " && logits->max * c->input_scale <= c->rise_to", "",
-  "losses forward")
+m = function("MMAX_INLINE int MMAX_(sigma_bounds)(")
+m("sigma has bounds for scores of any size", "if (!(from >= -c->safe && to <= c->safe)) {", "if (0) {", "passes losses")
+m("sigma has bounds up to scores of any size", " && to <= c->safe)", ")", "passes")
+m("sigma's peak stands where the call wants none", "if (c->turns->falls[i] && !c->peaks) {", "if (0) {", "passes forward")
+m("sigma's bounds are those of the logits", "to = logits->max * c->input_scale;", "to = logits->max;", "passes")
+m("sigma has no valley", "e->min = score < e->min ? score : e->min;", "", "passes losses")
+m("sigma has no peak", "e->max = c->turns->falls[i] && score > e->max ? score : e->max;", "", "passes losses")
 
 m = function("MMAX_INLINE int MMAX_(begin_sigma)(", "avx2")
 m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "forward")
@@ -299,13 +301,17 @@ m("an ignored row keeps its old loss", "(b)->loss[row] = 0;", "", "special_cases
 m("target: -1 is a class", "if ((b)->index[row] >= 0) {", "if ((b)->index[row] >= -1) {", "special_cases")
 m("an ignored row keeps its old gradient", "(b)->index[row] >= 0 ? n : 0;", "n;", "special_cases")
 
-# ---- where sigma rises ----
-m = function("MMAX_STATIC double MMAX_(rise)(")
-m("rise: a falling piece is passed over", "if (!(slope >= 0)) {", "if (0) {", "passes")
-m("rise: the end of a piece is not looked at", "if (!(last >= 0)) {", "if (0) {", "passes")
+# ---- where sigma turns ----
+m = function("MMAX_STATIC void MMAX_(find_turns)(")
+m("turns: kinks in any order", "k > 1 && ends[k - 1] > kink", "0", "passes")
+m("turns: none between kinks", "first / (first - last)", "last / (first - last)", "passes")
+m("turns: none below the first kink", ": to - mmax_product(length, last / (last - first))", ": to", "passes")
+m("turns: a flat piece does not begin to fall", "(first >= 0 && last < 0)", "(first > 0 && last < 0)", "losses")
+m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, to, 1) < 0;", "= 0;", "passes losses")
 
-m = function("MMAX_INLINE MMAX_(call) MMAX_(sigma_call_of)(")
-m("rise: mirrored with the same slopes", "mirrored.t_b[i] = p->t_d[i];", "mirrored.t_b[i] = p->t_b[i];", "passes")
+m = function("MMAX_INLINE void MMAX_(loss_row)(")
+m("loss: a peak far above all scores stands for the largest", "if (sigma && r.origin.peak && sums.few) {", "if (0) {",
+  "losses")
 
 # ---- sparsemax and entmax15 ----
 m = function("MMAX_STATIC void MMAX_(collect)(")
