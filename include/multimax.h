@@ -2658,6 +2658,7 @@ typedef struct MMAX_(origin) {
     mmax_real mean;    /* EvSoftMax: entries below it are weighted by epsilon */
     int peak;          /* MultiMax: whether max is a peak of sigma, which no score may reach */
     int kind;          /* MMAX_ROW_PLAIN, .. */
+    int moderate;      /* whether no score is masked, or further from the maximum than 2^30 */
 } MMAX_(origin);
 
 /* The extremes of the scores of a row. */
@@ -2675,6 +2676,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
     o.shift = 0;
     o.max = max;
     o.peak = e->peak;
+    o.moderate = 0;
     o.before = mmax_is_finite(max - min) || c->after > 1 ? c->before : c->before * (mmax_real)0.25;
     o.mean = -MMAX_REAL_MAX;
     if (!(exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT)) {
@@ -2689,6 +2691,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
         mmax_real range = (max - min) * c->log2e;
         MMAX_KEEP(range);
         o.kind = range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+        o.moderate = range < (mmax_real)1073741824.0;
     }
     {
         const mmax_real whole = (mmax_real)(int)exponent;
@@ -3576,6 +3579,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(group_origin)(const MMAX_(group) * g, size_t r, 
     o.mean = function == MMAX_EVSOFTMAX ? g->mean[r] : 0;
     o.peak = 0;
     o.kind = MMAX_ROW_CLAMP;
+    o.moderate = 0;
     return o;
 }
 
@@ -3880,7 +3884,7 @@ typedef struct MMAX_(exp_sums) {
 } MMAX_(exp_sums);
 
 /* Second pass of logarithms and losses. The exponentials stay in e or, where that is NULL, a block at a time in the
- * buffer. Where one entry has most of the sum, what is left is added up without it: log(sum) does not lose what is
+ * buffer, which has room for two; those of a row of one block are in the first. Where one entry has most of the sum, what is left is added up without it: log(sum) does not lose what is
  * small beside the maximum. Only one block can hold such an entry. */
 MMAX_INLINE MMAX_(exp_sums)
     MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const MMAX_(origin) * o,
@@ -3889,16 +3893,20 @@ MMAX_INLINE MMAX_(exp_sums)
     const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = 0.999 * e_max;
     MMAX_(exp_sums) result;
     double others = 0, lost = 0, top = 0;
+    mmax_real *block = buffer, *top_block = buffer + MMAX_BLOCK;
     size_t top_at = 0;
     MMAX_EACH_BLOCK(n)
     {
-        double sum = MMAX_(exp_block)(e ? e + at : buffer, x + at, count, o, c, function, careful, e != NULL);
+        double sum = MMAX_(exp_block)(e ? e + at : block, x + at, count, o, c, function, careful, e != NULL);
         double together, shadow;
         if (sum > bound) {
             const double former = top;
+            mmax_real *const former_block = top_block;
             top = sum;
             top_at = at;
+            top_block = block;
             sum = former;
+            block = former_block;
         }
         together = others + sum;
         shadow = together - others;
@@ -3911,10 +3919,7 @@ MMAX_INLINE MMAX_(exp_sums)
     result.few = result.sum < 1.75 * e_max;
     if (result.few) {
         const size_t count = n - top_at < MMAX_BLOCK ? n - top_at : MMAX_BLOCK;
-        if (!e && n > MMAX_BLOCK) {
-            (void)MMAX_(exp_block)(buffer, x + top_at, count, o, c, function, careful, 0);
-        }
-        result.rest = (others + MMAX_(sum_below)(e ? e + top_at : buffer, count, bound)) / e_max;
+        result.rest = (others + MMAX_(sum_below)(e ? e + top_at : top_block, count, bound)) / e_max;
     }
     return result;
 }
@@ -3925,10 +3930,11 @@ MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer,
 }
 
 /* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
- * PLAIN row nothing can: the bits are the same. */
+ * moderate row nothing can, nor is a result subnormal where log_sum is not: the bits are the same. */
 MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
-                                   const MMAX_(origin) * o, double log_sum, int plain)
+                                   const MMAX_(origin) * o, double row_log_sum, int plain)
 {
+    const double log_sum = row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum;
     const mmax_vec log_high = mmax_v_set((mmax_real)log_sum);
     const mmax_vec minus_log_low = mmax_v_set(-(mmax_real)(log_sum - (double)(mmax_real)log_sum));
     const mmax_real unit = c->after * (c->before / o->before);
@@ -3955,7 +3961,7 @@ MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, c
 MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
                                 const MMAX_(origin) * o, double log_sum)
 {
-    if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {
+    if (MMAX_FAST && o->moderate) {
         MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 1);
     } else {
         MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 0);
@@ -3967,7 +3973,7 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
 {
     MMAX_(origin) o;
     MMAX_(exp_sums) sums;
-    mmax_real buffer[MMAX_BLOCK];
+    mmax_real buffer[2 * MMAX_BLOCK];
     int careful;
     const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
     if (row != MMAX_IS_NORMAL) {
@@ -4442,7 +4448,7 @@ MMAX_INLINE void MMAX_(end_loss)(const MMAX_(loss) * r, const MMAX_(call) * c, i
 MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_(call) * c, int function)
 {
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
-    mmax_real buffer[MMAX_BLOCK];
+    mmax_real buffer[2 * MMAX_BLOCK];
     MMAX_(call) without_turns;
     MMAX_(loss) r;
     mmax_real *e;
@@ -6080,7 +6086,7 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     MMAX_(origin) o;
     mmax_real min;
     double weight;
-    mmax_real buffer[MMAX_BLOCK];
+    mmax_real buffer[2 * MMAX_BLOCK];
     if (MMAX_(begin_softmax)(&o, x, n, c) != MMAX_IS_NORMAL) {
         return 0;
     }

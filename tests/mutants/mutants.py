@@ -313,6 +313,13 @@ m = function("MMAX_INLINE void MMAX_(loss_row)(")
 m("loss: a peak far above all scores stands for the largest", "if (sigma && r.origin.peak && sums.few) {", "if (0) {",
   "losses")
 
+m = function("MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer", "avx2")
+m("loss: the block with the largest score is not kept", "block = former_block;", "", "losses")
+
+m = function("MMAX_INLINE void MMAX_(log_row_of)(")
+m("log: a subnormal sum stays", "row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum", "row_log_sum",
+  "special_cases forward")
+
 # ---- sparsemax and entmax15 ----
 m = function("MMAX_STATIC void MMAX_(collect)(")
 m("candidates: NaN is none", "const mmax_mask close = mmax_v_nle(x, reach);",
