@@ -770,8 +770,9 @@ static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULT
 #    define MMAX_(name)          MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
 #    define MMAX_F64_(name)      MMAX_PASTE(mmax_##name, MMAX_TIER, f64)
 
-/* What is normalised: the scores as they are, sigma of them (order 1 or 2), or the scores weighted by the mean rule. */
-enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX };
+/* What is normalised: the scores as they are, sigma of them (order 1 or 2), or the scores weighted by the mean rule.
+ * MMAX_TANHMAX: only in groups of short rows. */
+enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX, MMAX_TANHMAX };
 /* What a row needs in its exponentials. PLAIN: nothing, no result can underflow. CLAMP: low entries are held at a
  * bound and zeroed at the end. GENERAL: there are masked entries too, or scores so large that the maximum has to be
  * subtracted first. */
@@ -2950,6 +2951,64 @@ MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, in
     }
 }
 
+/* ---- sinh and cosh, for tanhmax ----
+ * Both relative to exp(m), m the largest |s|. For |s| < 1, where exp(s) - exp(-s) cancels, sinh(s) = s P(s^2).
+ */
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
+/* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
+#        define MMAX_SINH_POLYNOMIAL(q)                                                                               \
+            MMAX_H(                                                                                                   \
+                MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.632432988698456686e-10), q, 2.504853043967349531e-8), \
+                                            q, 2.755734291898456868e-6),                                              \
+                                     q, 1.984126976200786992e-4),                                                     \
+                              q, 8.333333333455218358e-3),                                                            \
+                       q, 0.16666666666666041241),                                                                    \
+                q, 1.0)
+#    else
+#        define MMAX_UNIT_RANGE 110.0
+/* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
+#        define MMAX_SINH_POLYNOMIAL(q)                                                               \
+            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(2.03728312044404447e-4f), q, 8.33027437329292297e-3f), q, \
+                          0.166667163372039795f),                                                     \
+                   q, 1.0f)
+#    endif
+
+/* 2 sinh and 2 cosh of a register, relative to the origin. Of a usual size, exp(-s) shares the reduction of exp(s): its
+ * k and f are those with the other sign. */
+MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
+                                  const MMAX_(call) * c, int kind)
+{
+    const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
+    mmax_vec up, down, s, odd;
+    if (kind == MMAX_ROW_GENERAL) {
+        const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
+        up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
+        down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
+        s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
+    } else {
+        const mmax_vec lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
+        const mmax_vec n = mmax_v_opaque(mmax_v_fma(a, mmax_v_set(c->log2e), rounder));
+        const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(rounder, n));
+        const mmax_vec f = MMAX_(reduce)(a, minus_q, c), q = mmax_v_mul(f, f);
+        const mmax_vec n_up = mmax_v_max(lowest, n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
+        const mmax_vec power_up = mmax_v_pow2(n_up), power_down = mmax_v_pow2(n_down);
+        const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(f, MMAX_POW2_EVEN(q));
+#    if MMAX_PASS_DOUBLE
+        const mmax_vec even_up = mmax_v_add(even, mmax_v_pow2_rest(n_up));
+        const mmax_vec even_down = mmax_v_add(even, mmax_v_pow2_rest(n_down));
+#    else
+        const mmax_vec even_up = even, even_down = even;
+#    endif
+        up = mmax_v_fma(power_up, mmax_v_add(even_up, slope), power_up);
+        down = mmax_v_fma(power_down, mmax_v_sub(even_down, slope), power_down);
+        s = mmax_v_fma(a, mmax_v_set(c->scale_high), mmax_v_mul(a, mmax_v_set(c->scale_low)));
+    }
+    odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
+    *sinh2 = mmax_v_copysign(mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down)), x);
+    *cosh2 = mmax_v_add(up, down);
+}
+
 /* ---- softmax, multimax, evsoftmax ---- */
 
 /* One register of exponentials, 0 at masked entries. */
@@ -3502,11 +3561,12 @@ MMAX_INLINE double MMAX_(short_total)(const mmax_vec *pair, int one)
 
 struct MMAX_(group) {
     const mmax_real *x;
-    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before */
+    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE mmax_real rounder[MMAX_WIDTH];       /* of the rows' origins, as are */
     MMAX_LINE mmax_real lowest[MMAX_WIDTH];
     MMAX_LINE mmax_real max[MMAX_WIDTH];
     MMAX_LINE mmax_real mean[MMAX_WIDTH];
+    MMAX_LINE mmax_real unit[MMAX_WIDTH]; /* TanhMax: exp(0), or 0 if no weight needs it */
     MMAX_LINE double total[MMAX_WIDTH];
     int good; /* 0 if a score is infinite or too large, or a row has no target: then row by row */
 };
@@ -3523,7 +3583,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
     const mmax_real *const x = g->x;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
-    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole;
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole, rounder;
     mmax_mask good;
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_real *const row = x + r * x_stride;
@@ -3533,8 +3593,9 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
         for (size_t i = 0; i < registers; ++i) {
             const size_t at = i * MMAX_WIDTH;
             const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(n - at), first);
-            const mmax_vec score = MMAX_(score)(logit, c, function, 0);
-            row_max = i == 0 ? score : mmax_v_max(score, row_max);
+            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0);
+            /* TanhMax: NaN in `row_max` would hide a mask. */
+            row_max = i == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max);
             if (sigma) {
                 largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);
                 mmax_v_store(g->e + r * MMAX_GROUP_STRIDE(one) + at, score);
@@ -3554,13 +3615,21 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     max = MMAX_(across_max)(high);
     exponent = mmax_v_mul(max, mmax_v_set(c->log2e));
     whole = mmax_v_whole(exponent);
-    good = mmax_m_and(mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT)),
-                      sigma ? mmax_v_le(largest, mmax_v_set(c->safe)) : mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
+    good = mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT));
+    if (function != MMAX_TANHMAX) {
+        good = mmax_m_and(good,
+                          sigma ? mmax_v_le(largest, mmax_v_set(c->safe)) : mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
+    }
     g->good = mmax_m_bits(good) == (1u << MMAX_WIDTH) - 1u;
-    mmax_v_store(g->rounder, mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS))));
+    rounder = mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS)));
+    mmax_v_store(g->rounder, rounder);
     mmax_v_store(g->lowest,
                  mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
     mmax_v_store(g->max, max);
+    if (function == MMAX_TANHMAX) {
+        const mmax_vec top = mmax_v_mul(max, mmax_v_set(c->input_scale)), unit = mmax_v_pow2(rounder);
+        mmax_v_store(g->unit, mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit));
+    }
     for (int r = 0; function == MMAX_EVSOFTMAX && r < MMAX_WIDTH; ++r) {
         const double mean = g->total[r] / (double)n;
         g->good = g->good && mmax_f64_is_finite(mean);
@@ -3584,6 +3653,20 @@ MMAX_INLINE MMAX_(origin) MMAX_(group_origin)(const MMAX_(group) * g, size_t r, 
     return o;
 }
 
+/* One register of exponentials to `e`; what is summed. */
+MMAX_INLINE mmax_vec MMAX_(group_term)(mmax_real *e, mmax_vec score, const MMAX_(origin) * o, mmax_real unit,
+                                       const MMAX_(call) * c, int function)
+{
+    mmax_vec term, summed;
+    if (function == MMAX_TANHMAX) {
+        MMAX_(sinh_cosh)(score, &term, &summed, o, unit, c, MMAX_ROW_CLAMP);
+    } else {
+        term = summed = MMAX_(exp_part)(score, o, c, function, MMAX_ROW_CLAMP);
+    }
+    mmax_v_store(e, term);
+    return summed;
+}
+
 MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
                                   int one)
 {
@@ -3595,14 +3678,13 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
         const mmax_real *const row = x + r * x_stride;
         mmax_real *const e_row = g->e + r * MMAX_GROUP_STRIDE(one);
         const MMAX_(origin) o = MMAX_(group_origin)(g, r, function);
+        const mmax_real unit = function == MMAX_TANHMAX ? g->unit[r] : 0;
         mmax_vec pair[MMAX_REGS];
 #        define MMAX_TERM(e, i)                                                                                       \
             const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
             const ptrdiff_t left = (ptrdiff_t)(n - at);                                                               \
             const mmax_vec score = sigma ? mmax_v_load(e_row + at) : MMAX_(load_upto)(row + at, left, mmax_v_zero()); \
-            e = MMAX_(exp_part)(score, &o, c, function, MMAX_ROW_CLAMP);                                              \
-            mmax_v_store(e_row + at, e);                                                                              \
-            e = MMAX_(first_upto)(e, left);
+            e = MMAX_(first_upto)(MMAX_(group_term)(e_row + at, score, &o, unit, c, function), left);
         MMAX_EACH(k)
         {
             pair[k] = mmax_v_zero();
@@ -3650,6 +3732,7 @@ MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
                 }                                                                                  \
             }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        undef MMAX_INSTANCE
 
 MMAX_INLINE void MMAX_(begin_group)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
@@ -3658,6 +3741,7 @@ MMAX_INLINE void MMAX_(begin_group)(MMAX_(group) * g, const MMAX_(batch) * b, co
     case MMAX_MULTIMAX1: MMAX_(begin_multimax1_group)(g, b, c); break;
     case MMAX_MULTIMAX2: MMAX_(begin_multimax2_group)(g, b, c); break;
     case MMAX_EVSOFTMAX: MMAX_(begin_evsoftmax_group)(g, b, c); break;
+    case MMAX_TANHMAX: MMAX_(begin_tanhmax_group)(g, b, c); break;
     default: MMAX_(begin_softmax_group)(g, b, c); break;
     }
 }
@@ -3667,6 +3751,7 @@ MMAX_INLINE void MMAX_(exp_group)(MMAX_(group) * g, const MMAX_(batch) * b, cons
     case MMAX_MULTIMAX1: MMAX_(exp_multimax1_group)(g, b, c); break;
     case MMAX_MULTIMAX2: MMAX_(exp_multimax2_group)(g, b, c); break;
     case MMAX_EVSOFTMAX: MMAX_(exp_evsoftmax_group)(g, b, c); break;
+    case MMAX_TANHMAX: MMAX_(exp_tanhmax_group)(g, b, c); break;
     default: MMAX_(exp_softmax_group)(g, b, c); break;
     }
 }
@@ -5460,29 +5545,7 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
     MMAX_(threshold_losses)(&b, &c, MMAX_ENTMAX15);
 }
 
-/* ---- tanhmax ----
- * 2 sinh(s) / sum 2 cosh(s_k), both relative to exp(m), m the largest |s|. For |s| < 1, where exp(s) - exp(-s)
- * cancels, sinh(s) = s P(s^2).
- */
-#    if MMAX_PASS_DOUBLE
-#        define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
-/* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
-#        define MMAX_SINH_POLYNOMIAL(q)                                                                               \
-            MMAX_H(                                                                                                   \
-                MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.632432988698456686e-10), q, 2.504853043967349531e-8), \
-                                            q, 2.755734291898456868e-6),                                              \
-                                     q, 1.984126976200786992e-4),                                                     \
-                              q, 8.333333333455218358e-3),                                                            \
-                       q, 0.16666666666666041241),                                                                    \
-                q, 1.0)
-#    else
-#        define MMAX_UNIT_RANGE 110.0
-/* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
-#        define MMAX_SINH_POLYNOMIAL(q)                                                               \
-            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(2.03728312044404447e-4f), q, 8.33027437329292297e-3f), q, \
-                          0.166667163372039795f),                                                     \
-                   q, 1.0f)
-#    endif
+/* ---- tanhmax: 2 sinh(s) / sum 2 cosh(s_k) ---- */
 
 /* The origin for m = max |x| of the active entries. Its kind is MMAX_ROW_CLAMP where all entries are active, or NaN,
  * and m is of a usual size, else MMAX_ROW_GENERAL. */
@@ -5542,41 +5605,6 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     return MMAX_IS_NORMAL;
 }
 
-/* 2 sinh and 2 cosh of a register, relative to the origin. Of a usual size, exp(-s) shares the reduction of exp(s): its
- * k and f are those with the other sign. */
-MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
-                                  const MMAX_(call) * c, int kind)
-{
-    const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
-    mmax_vec up, down, s, odd;
-    if (kind == MMAX_ROW_GENERAL) {
-        const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
-        up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
-        down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
-        s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
-    } else {
-        const mmax_vec lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
-        const mmax_vec n = mmax_v_opaque(mmax_v_fma(a, mmax_v_set(c->log2e), rounder));
-        const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(rounder, n));
-        const mmax_vec f = MMAX_(reduce)(a, minus_q, c), q = mmax_v_mul(f, f);
-        const mmax_vec n_up = mmax_v_max(lowest, n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
-        const mmax_vec power_up = mmax_v_pow2(n_up), power_down = mmax_v_pow2(n_down);
-        const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(f, MMAX_POW2_EVEN(q));
-#    if MMAX_PASS_DOUBLE
-        const mmax_vec even_up = mmax_v_add(even, mmax_v_pow2_rest(n_up));
-        const mmax_vec even_down = mmax_v_add(even, mmax_v_pow2_rest(n_down));
-#    else
-        const mmax_vec even_up = even, even_down = even;
-#    endif
-        up = mmax_v_fma(power_up, mmax_v_add(even_up, slope), power_up);
-        down = mmax_v_fma(power_down, mmax_v_sub(even_down, slope), power_down);
-        s = mmax_v_fma(a, mmax_v_set(c->scale_high), mmax_v_mul(a, mmax_v_set(c->scale_low)));
-    }
-    odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
-    *sinh2 = mmax_v_copysign(mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down)), x);
-    *cosh2 = mmax_v_add(up, down);
-}
-
 /* 2 sinh of the row to y; the sum of 2 cosh. */
 MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
                                    mmax_real unit, const MMAX_(call) * call, int kind)
@@ -5627,10 +5655,33 @@ MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, 
     }
 }
 
-MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+/* With a `c` of its own, which registers hold: a call for one row gains a tenth. */
+MMAX_STATIC void MMAX_(tanhmax_each)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     MMAX_EACH_ROW(s, y, s->y_stride, 0, MMAX_(tanhmax_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c));
+}
+MMAX_STATIC void MMAX_(tanhmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    mmax_shape s;
+    memset(&s, 0, sizeof s);
+    s.rows = b->rows;
+    s.cols = b->cols;
+    s.x_stride = b->x_stride;
+    s.y_stride = b->y_stride;
+    s.scale = c->scale;
+    s.lengths = b->lengths;
+    MMAX_(tanhmax_each)(b->y, b->x, &s);
+}
+MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+{
+    if (!MMAX_FAST || s->rows < MMAX_WIDTH) {
+        MMAX_(tanhmax_each)(y, x, s);
+    } else {
+        const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+        const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+        MMAX_(normalise)(&b, &c, MMAX_TANHMAX, MMAX_(tanhmax_rows), MMAX_GROUP_END(weights_of_group));
+    }
 }
 
 /* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */

@@ -213,12 +213,18 @@ m("rows left over: have the loss of the first", "b->loss ? b->loss + from : NULL
 m("rows left over: have the target of the first", "b->index ? b->index + from : NULL", "b->index", "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
-m("short rows: the largest is that of the last register", "i == 0 ? score : mmax_v_max(score, row_max)", "score",
-  "bits special_cases forward")
+m("short rows: the largest is that of the last register",
+  "i == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max)", "score", "bits special_cases forward")
+m("short rows: NaN hides a mask from tanhmax", "i == 0 && function != MMAX_TANHMAX ? score", "i == 0 ? score", "bits")
+m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
+  "bits")
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(n - at))", "logit",
   "bits")
 m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_set(c->safe))",
   "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(group_term)(", "avx2")
+m("short rows: tanhmax sums sinh", "return summed;", "return term;", "bits")
 
 m = function("MMAX_INLINE int MMAX_(all_have_targets)(", "avx2")
 m("short rows: an ignored row is read", "together >= 0", "1", "bits special_cases losses")
