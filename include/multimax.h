@@ -5847,6 +5847,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(log_origin)(void)
     o.lowest = (mmax_real)((MMAX_LOWEST - MMAX_BIAS) * 0.69314718055994531);
     o.shift = o.max = o.mean = 0;
     o.before = 1;
+    o.peak = o.moderate = 0;
     o.kind = MMAX_ROW_CLAMP;
     return o;
 }
