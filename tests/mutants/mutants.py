@@ -322,7 +322,7 @@ m("loss: a peak far above all scores stands for the largest", "if (sigma && r.or
 m = function("MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer", "avx2")
 m("loss: the block with the largest score is not kept", "block = former_block;", "", "losses")
 
-m = function("MMAX_INLINE void MMAX_(log_row_of)(")
+m = function("MMAX_INLINE void MMAX_(log_row_of)(", "avx2")
 m("log: a subnormal sum stays", "row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum", "row_log_sum",
   "special_cases forward")
 
