@@ -22,8 +22,9 @@ typedef struct work {
     const int32_t *index; /* the true class of every row */
 } work;
 
-/* FORWARD writes y; BACKWARD reads gy and y (some also x), writes gx; LOSS reads x, writes gx; METRIC reads x and y. */
-typedef enum kind { FORWARD, BACKWARD, LOSS, METRIC } kind;
+/* FORWARD writes y; BACKWARD reads gy and y (some also x), writes gx; LOSS reads x, writes gx; VALUE is a loss without its
+ * gradient; METRIC reads x and y. */
+typedef enum kind { FORWARD, BACKWARD, LOSS, VALUE, METRIC } kind;
 
 typedef struct kernel {
     const char *function; /* as in multimax.h, with the order behind multimax; "limit": memory traffic alone */

@@ -37,6 +37,14 @@ RUN(evsoftmax_loss, F(mmax_evsoftmax_loss)(w->per_row, gx, x, TRAINING_EPSILON, 
 RUN(sparsemax_loss, F(mmax_sparsemax_loss)(w->per_row, gx, x, mmax_labels(w->index), s))
 RUN(entmax15_loss, F(mmax_entmax15_loss)(w->per_row, gx, x, mmax_labels(w->index), s))
 
+RUN(multimax2_loss_gx, F(mmax_multimax_loss)(w->per_row, gx, NULL, x, params_of_order(2), mmax_labels(w->index), s))
+RUN(softmax_loss_alone, F(mmax_softmax_loss)(w->per_row, NULL, x, mmax_labels(w->index), s))
+RUN(multimax2_loss_alone,
+    F(mmax_multimax_loss)(w->per_row, NULL, NULL, x, params_of_order(2), mmax_labels(w->index), s))
+RUN(evsoftmax_loss_alone, F(mmax_evsoftmax_loss)(w->per_row, NULL, x, TRAINING_EPSILON, mmax_labels(w->index), s))
+RUN(sparsemax_loss_alone, F(mmax_sparsemax_loss)(w->per_row, NULL, x, mmax_labels(w->index), s))
+RUN(entmax15_loss_alone, F(mmax_entmax15_loss)(w->per_row, NULL, x, mmax_labels(w->index), s))
+
 RUN(multimodality, F(mmax_multimodality)(w->per_row, y, x, METRIC_EPSILON, s))
 RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
 
@@ -71,6 +79,12 @@ const kernel F(multimax)[] = {
     ROW(evsoftmax_loss, LOSS, 0, 2, NULL),
     ROW(sparsemax_loss, LOSS, 0, 2, NULL),
     ROW(entmax15_loss, LOSS, 0, 2, NULL),
+    ROW(multimax2_loss_gx, LOSS, 2, 2, NULL),
+    ROW(softmax_loss_alone, VALUE, 0, 2, NULL),
+    ROW(multimax2_loss_alone, VALUE, 2, 2, NULL),
+    ROW(evsoftmax_loss_alone, VALUE, 0, 2, NULL),
+    ROW(sparsemax_loss_alone, VALUE, 0, 2, NULL),
+    ROW(entmax15_loss_alone, VALUE, 0, 2, NULL),
     ROW(multimodality, METRIC, 0, 2, F(run_softmax)),
     ROW(sparsity, METRIC, 0, 2, F(run_softmax)),
     {NULL, NULL, FORWARD, IS_F64, 0, 0, NULL, NULL, NULL, NULL},

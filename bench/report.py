@@ -23,6 +23,7 @@ AGAINST_PEER = {"condat": 1 / 3, "sort": 1 / 20, "torch-sort": 1 / 20}
 AGAINST_LIMIT_BACKWARD = 1.2
 MULTIMAX_BACKWARD = 2.2
 WIDE_LOGITS = 1.15
+LOSS = {"_loss": 1.2, "_loss_gx": 1.2, "_loss_alone": 1}  # at 8x32000, against softmax; MultiMax against itself
 SHORT_TAIL = 1.2  # 16384x63 against 4096x64
 F64 = 2.3
 
@@ -191,8 +192,18 @@ def backward_tables(run, own):
     shapes = run.shapes(function="softmax_loss_f32", by=own)
     rows = [[name[:-4]] + [number(run.ns(name, own, shape)) for shape in shapes] + [small(run.accuracy(name, own)[0])]
             for name in names]
-    return text + table("Loss and gradient in one call, f32: ns per entry",
-                        ["rows x cols"] + shapes + ["max error, roundings"], rows)
+    text += table("Loss and gradient in one call, f32: ns per entry",
+                  ["rows x cols"] + shapes + ["max error, roundings"], rows)
+    rows = []
+    for ending, target in LOSS.items():
+        for name in functions(run, own, ending + "_f32"):
+            forward = "multimax2_f32" if name.startswith("multimax2") else "softmax_f32"
+            sums = name == "multimax2_loss_f32"  # the parameters' gradients come on top
+            rows.append([f"{name[:-4]} / {forward[:-4]}"]
+                        + [ratio(run.ns(name, own, shape), run.ns(forward, own, shape),
+                                 target if shape == "8x32000" and not sums else None) for shape in shapes])
+    return text + table("Losses: with gradients (MultiMax: and those of its parameters), with gx only, alone",
+                        ["rows x cols"] + shapes, rows)
 
 
 def chart(run, own, directory):
