@@ -2505,7 +2505,6 @@ typedef struct MMAX_(call) {
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
     const MMAX_(turns) * turns;   /* NULL: not asked for */
-    size_t turns_least;           /* length of the rows that ask */
     int peaks;                    /* whether sigma's peak may stand for the largest score */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
 } MMAX_(call);
@@ -2802,19 +2801,19 @@ MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int functio
     return x;
 }
 
-/* What MultiMax prepares: also where sigma turns, for rows from `least` entries on. */
-#    define MMAX_LONG_ROW 65536
+/* What MultiMax prepares: also where sigma turns, for rows that gain by it. */
+#    define MMAX_TURNS_LEAST(c) ((c)->peaks ? (size_t)(MMAX_PAIR + 1) : (size_t)65536)
 MMAX_INLINE MMAX_(call)
-    MMAX_(sigma_call_of)(MMAX_(turns) * turns, double scale, const mmax_multimax_params *p, size_t cols, size_t least)
+    MMAX_(sigma_call_of)(MMAX_(turns) * turns, double scale, const mmax_multimax_params *p, size_t cols, int peaks)
 {
     MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
-    if (cols >= least && c.safe > 0) {
+    c.peaks = peaks;
+    if (cols >= MMAX_TURNS_LEAST(&c) && c.safe > 0) {
         MMAX_(find_turns)(turns, p, (double)c.safe);
         for (int i = 0; i < turns->count; ++i) {
             turns->score[i] = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(turns->at[i]), &c, 2, 0));
         }
         c.turns = turns;
-        c.turns_least = least;
     }
     return c;
 }
@@ -3259,8 +3258,10 @@ MMAX_INLINE int MMAX_(sigma_bounds)(MMAX_(extremes) * e, const MMAX_(extremes) *
             if (c->turns->falls[i] && !c->peaks) {
                 return 0;
             }
-            e->peak = e->peak || (c->turns->falls[i] && score > e->max);
-            e->max = c->turns->falls[i] && score > e->max ? score : e->max;
+            if (c->turns->falls[i] && score > e->max) {
+                e->max = score;
+                e->peak = 1;
+            }
             e->min = score < e->min ? score : e->min;
         }
     }
@@ -3298,7 +3299,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    if (c->turns && n >= c->turns_least && MMAX_(bounded_row)(&e, store ? y : NULL, x, n, c, function)) {
+    if (c->turns && n >= MMAX_TURNS_LEAST(c) && MMAX_(bounded_row)(&e, store ? y : NULL, x, n, c, function)) {
         if (y && !store) {
             MMAX_(store_sigma)(y, x, n, c, function, 0);
         }
@@ -3845,7 +3846,7 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
     MMAX_(turns) turns;
-    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, MMAX_LONG_ROW);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(multimax1_rows), MMAX_GROUP_END(weights_of_group));
@@ -3970,8 +3971,9 @@ typedef struct MMAX_(exp_sums) {
 } MMAX_(exp_sums);
 
 /* Second pass of logarithms and losses. The exponentials stay in e or, where that is NULL, a block at a time in the
- * buffer, which has room for two; those of a row of one block are in the first. Where one entry has most of the sum, what is left is added up without it: log(sum) does not lose what is
- * small beside the maximum. Only one block can hold such an entry. */
+ * buffer, which has room for two; those of a row of one block are in the first. Where one entry has most of the sum,
+ * what is left is added up without it: log(sum) does not lose what is small beside the maximum. Only one block can hold
+ * such an entry. */
 MMAX_INLINE MMAX_(exp_sums)
     MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                        const MMAX_(call) * c, int function, int careful)
@@ -4181,7 +4183,7 @@ MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mma
                                      const mmax_shape *s)
 {
     MMAX_(turns) turns;
-    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, MMAX_LONG_ROW);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(log_multimax1_rows), MMAX_GROUP_END(log_multimax1_of_group));
@@ -4536,15 +4538,14 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     mmax_real buffer[2 * MMAX_BLOCK];
     MMAX_(call) without_turns;
+    MMAX_(exp_sums) sums = {0, 0, 0};
     MMAX_(loss) r;
     mmax_real *e;
-    int stored = 0, state = MMAX_IS_NORMAL;
+    int stored = 0, state;
     MMAX_(loss_of)(&r, b, row);
     /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
     e = sigma && r.gx == r.x ? NULL : r.gx;
-    for (int again = 1; again;) {
-        MMAX_(exp_sums) sums;
-        again = 0;
+    for (;;) {
         state = MMAX_(begin)(&r.origin, &r.careful, e, r.x, r.n, c, function);
         if (state != MMAX_IS_NORMAL) {
             break;
@@ -4552,13 +4553,15 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
         MMAX_(loss_target)(&r, c, function);
         sums = function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, &r.origin, c)
                                         : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, &r.origin, c, function, r.careful);
-        if (sigma && r.origin.peak && sums.few) {
-            /* The largest score is too far below its bound. */
-            without_turns = *c;
-            without_turns.turns = NULL;
-            c = &without_turns;
-            again = 1;
+        if (!(sigma && r.origin.peak && sums.few)) {
+            break;
         }
+        /* The largest score is too far below sigma's peak. */
+        without_turns = *c;
+        without_turns.turns = NULL;
+        c = &without_turns;
+    }
+    if (state == MMAX_IS_NORMAL) {
         stored = !sigma;
         state = mmax_f64_is_finite(sums.sum) ? state : MMAX_IS_NAN;
         r.sum = sums.sum;
@@ -4665,9 +4668,8 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
 {
     MMAX_(turns) turns;
-    MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, MMAX_PAIR + 1);
+    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 1);
     MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
-    c.peaks = 1;
     b.p = p;
     b.gp = gp;
     if (p->order == 1) {
@@ -5655,31 +5657,24 @@ MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, 
     }
 }
 
-/* With a `c` of its own, which registers hold: a call for one row gains a tenth. */
-MMAX_STATIC void MMAX_(tanhmax_each)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
+/* With a call of its own, which registers hold: one row gains a tenth. */
+MMAX_STATIC void MMAX_(tanhmax_each)(const MMAX_(batch) * b, double scale)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-    MMAX_EACH_ROW(s, y, s->y_stride, 0, MMAX_(tanhmax_row)(y + row * s->y_stride, x + row * s->x_stride, n, &c));
+    const MMAX_(call) c = MMAX_(call_of)(scale, NULL, 0);
+    MMAX_EACH_ROW(b, b->y, b->y_stride, 0,
+                  MMAX_(tanhmax_row)(b->y + row * b->y_stride, b->x + row * b->x_stride, n, &c));
 }
 MMAX_STATIC void MMAX_(tanhmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    mmax_shape s;
-    memset(&s, 0, sizeof s);
-    s.rows = b->rows;
-    s.cols = b->cols;
-    s.x_stride = b->x_stride;
-    s.y_stride = b->y_stride;
-    s.scale = c->scale;
-    s.lengths = b->lengths;
-    MMAX_(tanhmax_each)(b->y, b->x, &s);
+    MMAX_(tanhmax_each)(b, c->scale);
 }
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
+    const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (!MMAX_FAST || s->rows < MMAX_WIDTH) {
-        MMAX_(tanhmax_each)(y, x, s);
+        MMAX_(tanhmax_each)(&b, s->scale);
     } else {
         const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-        const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
         MMAX_(normalise)(&b, &c, MMAX_TANHMAX, MMAX_(tanhmax_rows), MMAX_GROUP_END(weights_of_group));
     }
 }
@@ -6288,7 +6283,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_SWEEP_SUM
 #    undef MMAX_LOG2E
 #    undef MMAX_LOG2E_REST
-#    undef MMAX_LONG_ROW
+#    undef MMAX_TURNS_LEAST
 #    undef MMAX_ROUND_TO_EIGHTH
 #    undef MMAX_POW2_POLYNOMIAL
 #    undef MMAX_POW2_EVEN

@@ -420,12 +420,14 @@ static void check_closed_form(const function *f, const mmax_multimax_params *p, 
 }
 
 /* Moves scores on both sides of 0 apart. */
-static void spread(const function *f, const call *c, size_t r, double distance)
+static void spread(const function *f, call *c, double distance)
 {
-    size_t start = row_start(f, (call *)c, X, r);
-    for (size_t i = 0; i < length_of(c, r); ++i) {
-        double x = get(f, c->array[X], start + i);
-        set(f, c->array[X], start + i, x + (x < 0 ? -distance : distance));
+    for (size_t r = 0; r < ROWS && distance > 0; ++r) {
+        size_t start = row_start(f, c, X, r);
+        for (size_t i = 0; i < length_of(c, r); ++i) {
+            double x = get(f, c->array[X], start + i);
+            set(f, c->array[X], start + i, x + (x < 0 ? -distance : distance));
+        }
     }
 }
 
@@ -479,9 +481,7 @@ static void check_variants(const function *f, const mmax_multimax_params *p, siz
     size_t size = ((ROWS - 1) * (n + 1) + n) * f->size;
     c.s.gx_stride = c.s.x_stride;
     c.p = p;
-    for (size_t r = 0; r < ROWS && apart > 0; ++r) {
-        spread(f, &c, r, apart);
-    }
+    spread(f, &c, apart);
     memcpy(x, c.array[X], size);
     CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
     memcpy(gx, c.array[OUT], size);
@@ -653,9 +653,7 @@ int main(void)
                 for (uint64_t seed = 1; seed < 3; ++seed) { /* without masks, and with them */
                     call c = loss_call(f, n, NORMAL_4, 0.75, seed);
                     c.p = &p;
-                    for (size_t r = 0; r < ROWS; ++r) {
-                        spread(f, &c, r, distance);
-                    }
+                    spread(f, &c, distance);
                     check_call(f, &c, expect_row, 0);
                     FOR_EACH_ISA(isa) {
                         check_variants(f, &p, n, NORMAL_4, seed, distance);

@@ -167,7 +167,7 @@ m("sigma has bounds up to scores of any size", " && to <= c->safe)", ")", "passe
 m("sigma's peak stands where the call wants none", "if (c->turns->falls[i] && !c->peaks) {", "if (0) {", "passes forward")
 m("sigma's bounds are those of the logits", "to = logits->max * c->input_scale;", "to = logits->max;", "passes")
 m("sigma has no valley", "e->min = score < e->min ? score : e->min;", "", "passes losses")
-m("sigma has no peak", "e->max = c->turns->falls[i] && score > e->max ? score : e->max;", "", "passes losses")
+m("sigma has no peak", "e->max = score;", "", "passes losses")
 
 m = function("MMAX_INLINE int MMAX_(begin_sigma)(", "avx2")
 m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "forward")
@@ -301,6 +301,15 @@ m("loss: smoothing is left out at the target", "(e_target / r->sum - q - (1 - sm
 
 m = function("MMAX_INLINE void MMAX_(loss_row)(")
 m("loss: NaN is not passed on to gp", "if (r.gp && state == MMAX_IS_NAN) {", "if (0) {", "special_cases")
+m("loss: a peak far above all scores stands for the largest", "if (!(sigma && r.origin.peak && sums.few)) {", "if (1) {",
+  "losses")
+
+m = function("MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer", "avx2")
+m("loss: the block with the largest score is not kept", "block = former_block;", "", "losses")
+
+m = function("MMAX_INLINE void MMAX_(log_row_of)(", "avx2")
+m("log: a subnormal sum stays", "row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum", "row_log_sum",
+  "special_cases forward")
 
 m = function("#    define MMAX_EACH_TARGET(b, row_code)")
 m("an ignored row keeps its old loss", "(b)->loss[row] = 0;", "", "special_cases")
@@ -314,17 +323,6 @@ m("turns: none between kinks", "first / (first - last)", "last / (first - last)"
 m("turns: none below the first kink", ": to - mmax_product(length, last / (last - first))", ": to", "passes")
 m("turns: a flat piece does not begin to fall", "(first >= 0 && last < 0)", "(first > 0 && last < 0)", "losses")
 m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, to, 1) < 0;", "= 0;", "passes losses")
-
-m = function("MMAX_INLINE void MMAX_(loss_row)(")
-m("loss: a peak far above all scores stands for the largest", "if (sigma && r.origin.peak && sums.few) {", "if (0) {",
-  "losses")
-
-m = function("MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer", "avx2")
-m("loss: the block with the largest score is not kept", "block = former_block;", "", "losses")
-
-m = function("MMAX_INLINE void MMAX_(log_row_of)(", "avx2")
-m("log: a subnormal sum stays", "row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum", "row_log_sum",
-  "special_cases forward")
 
 # ---- sparsemax and entmax15 ----
 m = function("MMAX_STATIC void MMAX_(collect)(")
