@@ -2636,17 +2636,32 @@ MMAX_INLINE mmax_vec MMAX_(reduce)(mmax_vec x, mmax_vec minus_q, const MMAX_(cal
 #    endif
 }
 
-/* exp(scale x) * 2^(rounder - MMAX_ROUND_TO_EIGHTH) */
-MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) * c)
+typedef struct MMAX_(reduced) {
+    mmax_vec n; /* k, with the origin, in its low bits */
+    mmax_vec f;
+} MMAX_(reduced);
+
+MMAX_INLINE MMAX_(reduced) MMAX_(reduced_of)(mmax_vec x, mmax_vec rounder, const MMAX_(call) * c)
 {
-    const mmax_vec n = mmax_v_opaque(mmax_v_fma(x, mmax_v_set(c->log2e), rounder));
-    const mmax_vec f = MMAX_(reduce)(x, mmax_v_sub(rounder, n), c);
-    const mmax_vec power = mmax_v_pow2(n);
+    MMAX_(reduced) r;
+    r.n = mmax_v_opaque(mmax_v_fma(x, mmax_v_set(c->log2e), rounder));
+    r.f = MMAX_(reduce)(x, mmax_v_sub(rounder, r.n), c);
+    return r;
+}
+MMAX_INLINE mmax_vec MMAX_(pow2_of)(MMAX_(reduced) r)
+{
+    const mmax_vec f = r.f, power = mmax_v_pow2(r.n);
 #    if MMAX_PASS_DOUBLE
-    return mmax_v_fma(power, mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(n)), power);
+    return mmax_v_fma(power, mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(r.n)), power);
 #    else
     return mmax_v_fma(mmax_v_mul(power, f), MMAX_POW2_POLYNOMIAL(f), power);
 #    endif
+}
+
+/* exp(scale x) * 2^(rounder - MMAX_ROUND_TO_EIGHTH) */
+MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) * c)
+{
+    return MMAX_(pow2_of)(MMAX_(reduced_of)(x, rounder, c));
 }
 
 /* ---- the origin of a row: what its exponentials are relative to ---- */
@@ -2878,9 +2893,10 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
 /* The extremes of sigma over a row, which goes to y where `store` says so. Returns whether the row may be taken as it
  * is: without `careful`, no |s| is above the safe bound, as no sum of their squares is above its square; with it, no
  * active sigma is NaN or +inf. */
-MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
-                                 int function, int careful, int store)
+MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n,
+                                 const MMAX_(call) * call, int function, int careful, int store)
 {
+    const MMAX_(call) constants = *call, *const c = &constants; /* which no store can change */
     const mmax_vec fill = mmax_v_set(x[0]), largest = mmax_v_set(MMAX_REAL_MAX), scale = mmax_v_set(c->input_scale);
     const mmax_vec first = MMAX_(score)(fill, c, function, careful);
     mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], squares_block_[MMAX_REGS];
@@ -3011,9 +3027,14 @@ MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, 
 /* ---- softmax, multimax, evsoftmax ---- */
 
 /* One register of exponentials, 0 at masked entries. */
-MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind)
+MMAX_INLINE MMAX_(reduced) MMAX_(exp_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int kind)
 {
-    mmax_vec e = MMAX_(exp)(MMAX_(centre)(x, o, c, kind), mmax_v_set(o->rounder), c);
+    return MMAX_(reduced_of)(MMAX_(centre)(x, o, c, kind), mmax_v_set(o->rounder), c);
+}
+MMAX_INLINE mmax_vec MMAX_(exp_end)(MMAX_(reduced) r, mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c,
+                                    int function, int kind)
+{
+    mmax_vec e = MMAX_(pow2_of)(r);
     if (kind == MMAX_ROW_GENERAL) {
         e = mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), e);
     }
@@ -3022,11 +3043,17 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
     }
     return e;
 }
+MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind)
+{
+    return MMAX_(exp_end)(MMAX_(exp_begin)(x, o, c, kind), x, o, c, function, kind);
+}
 
 /* Second pass: exponentials relative to the origin, into y, and their sum.
  * The roundings of a plain chain of additions would take a weight beyond 4 ULP. Entries MMAX_LANES apart are added in
  * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
  * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
+ * The way from a score to the sum is longer than a processor looks ahead: each step reduces the next step's scores and
+ * adds up the last one's pairs.
  */
 #    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
 MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
@@ -3038,6 +3065,7 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
     const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
     const size_t whole = n > MMAX_PAIR ? n - n % MMAX_PAIR : 0;
     mmax_vec pair[MMAX_REGS];
+    MMAX_(reduced) ahead[2][MMAX_REGS];
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
 #    define MMAX_TERM(e, at, left)                                                                           \
@@ -3061,12 +3089,25 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
     if (whole == 0) {
         MMAX_(sum_add)(sum, pair);
     }
-#    define MMAX_ADD(terms, k)                                                                           \
-        {                                                                                                \
-            const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
-            lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
-            total[k] = sum_;                                                                             \
+#    define MMAX_BEGIN(at) MMAX_(exp_begin)(mmax_v_load(x + (at)), o, c, kind)
+#    define MMAX_END(half, k, at) \
+        MMAX_(exp_end)(MMAX_FAST ? ahead[half][k] : MMAX_BEGIN(at), mmax_v_load(x + (at)), o, c, function, kind)
+#    define MMAX_ADD_PAIRS()                                                                                   \
+        do {                                                                                                   \
+            MMAX_EACH(k)                                                                                       \
+            {                                                                                                  \
+                const mmax_vec sum_ = mmax_v_opaque(mmax_v_add(total[k], pair[k]));                            \
+                lost[k] = mmax_v_add(lost[k], mmax_v_sub(pair[k], mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
+                total[k] = sum_;                                                                               \
+            }                                                                                                  \
+        } while (0)
+    if (MMAX_FAST && whole > 0) {
+        MMAX_EACH(k)
+        {
+            ahead[0][k] = MMAX_BEGIN(k * MMAX_WIDTH);
+            ahead[1][k] = MMAX_BEGIN(k * MMAX_WIDTH + MMAX_LANES);
         }
+    }
     for (size_t chunk = 0; chunk < whole; chunk += MMAX_EXP_CHUNK) {
         const size_t end = whole - chunk < MMAX_EXP_CHUNK ? whole : chunk + MMAX_EXP_CHUNK;
         mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
@@ -3074,24 +3115,35 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
         {
             total[k] = above;
             lost[k] = mmax_v_zero();
-            if (chunk == 0) {
-                MMAX_ADD(pair[k], k)
-            }
         }
         for (size_t at = chunk; at < end; at += MMAX_PAIR) {
+            const size_t next = at + MMAX_PAIR < whole ? at + MMAX_PAIR : at;
+            MMAX_ADD_PAIRS();
             MMAX_EACH(k)
             {
-                const size_t first = at + (size_t)(k * MMAX_WIDTH);
-                MMAX_TERM(e0, first, (ptrdiff_t)MMAX_WIDTH)
-                MMAX_TERM(e1, first + MMAX_LANES, (ptrdiff_t)MMAX_WIDTH)
-                MMAX_ADD(mmax_v_add(e0, e1), k)
+                const size_t first = at + (size_t)(k * MMAX_WIDTH), first_next = next + (size_t)(k * MMAX_WIDTH);
+                const mmax_vec e0 = MMAX_END(0, k, first), e1 = MMAX_END(1, k, first + MMAX_LANES);
+                if (MMAX_FAST) {
+                    ahead[0][k] = MMAX_BEGIN(first_next);
+                    ahead[1][k] = MMAX_BEGIN(first_next + MMAX_LANES);
+                }
+                mmax_v_store(y + first, e0);
+                mmax_v_store(y + first + MMAX_LANES, e1);
+                pair[k] = mmax_v_add(e0, e1);
             }
         }
-        MMAX_EACH(k) { total[k] = mmax_v_sub(total[k], above); }
+        MMAX_ADD_PAIRS();
+        MMAX_EACH(k)
+        {
+            total[k] = mmax_v_sub(total[k], above);
+            pair[k] = mmax_v_zero();
+        }
         MMAX_(sum_add)(sum, total);
         MMAX_(sum_add)(sum, lost);
     }
-#    undef MMAX_ADD
+#    undef MMAX_BEGIN
+#    undef MMAX_END
+#    undef MMAX_ADD_PAIRS
 #    undef MMAX_TERM
     return MMAX_(sum_total)(sum);
 }
