@@ -2991,8 +2991,12 @@ MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, in
 
 /* 2 sinh and 2 cosh of a register, relative to the origin. Of a usual size, exp(-s) shares the reduction of exp(s): its
  * k and f are those with the other sign. */
-MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
-                                  const MMAX_(call) * c, int kind)
+MMAX_INLINE MMAX_(reduced) MMAX_(sinh_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c)
+{
+    return MMAX_(reduced_of)(mmax_v_abs(x), mmax_v_set(o->rounder), c);
+}
+MMAX_INLINE void MMAX_(sinh_end)(MMAX_(reduced) r, mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2,
+                                 const MMAX_(origin) * o, mmax_real unit, const MMAX_(call) * c, int kind)
 {
     const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
     mmax_vec up, down, s, odd;
@@ -3003,10 +3007,9 @@ MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, 
         s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
     } else {
         const mmax_vec lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
-        const mmax_vec n = mmax_v_opaque(mmax_v_fma(a, mmax_v_set(c->log2e), rounder));
-        const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(rounder, n));
-        const mmax_vec f = MMAX_(reduce)(a, minus_q, c), q = mmax_v_mul(f, f);
-        const mmax_vec n_up = mmax_v_max(lowest, n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
+        const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(rounder, r.n));
+        const mmax_vec f = r.f, q = mmax_v_mul(f, f);
+        const mmax_vec n_up = mmax_v_max(lowest, r.n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
         const mmax_vec power_up = mmax_v_pow2(n_up), power_down = mmax_v_pow2(n_down);
         const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(f, MMAX_POW2_EVEN(q));
 #    if MMAX_PASS_DOUBLE
@@ -3022,6 +3025,11 @@ MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, 
     odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
     *sinh2 = mmax_v_copysign(mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down)), x);
     *cosh2 = mmax_v_add(up, down);
+}
+MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
+                                  const MMAX_(call) * c, int kind)
+{
+    MMAX_(sinh_end)(MMAX_(sinh_begin)(x, o, c), x, sinh2, cosh2, o, unit, c, kind);
 }
 
 /* ---- softmax, multimax, evsoftmax ---- */
@@ -5667,8 +5675,11 @@ MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, c
     const MMAX_(origin) origin = *row_origin, *const o = &origin;
     const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
+    MMAX_(reduced) ahead[MMAX_REGS]; /* as in exp_row */
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
+#    define MMAX_BEGIN(at) MMAX_(sinh_begin)(MMAX_(load_upto)(x + (at), (ptrdiff_t)n - (ptrdiff_t)(at), masked), o, c)
+    MMAX_EACH(k) { ahead[k] = MMAX_BEGIN(k * MMAX_WIDTH); }
 #    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
         mmax_vec sinh_, cosh_;                                                               \
@@ -5678,12 +5689,14 @@ MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, c
             cosh_ = mmax_v_keep(active_, cosh_);                                             \
             sinh_ = mmax_v_keep(active_, sinh_);                                             \
         } else {                                                                             \
-            MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                          \
+            MMAX_(sinh_end)(ahead[k], x_, &sinh_, &cosh_, o, unit, c, kind);                 \
+            ahead[k] = MMAX_BEGIN(at + MMAX_LANES);                                          \
         }                                                                                    \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(cosh_, left)); \
         MMAX_(store_upto)(y + at, left, sinh_);
     MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
 #    undef MMAX_STEP
+#    undef MMAX_BEGIN
     return MMAX_(sum_total)(sum);
 }
 

@@ -388,7 +388,7 @@ m("threshold loss: the target's gradient without q", "gx[index] = masked ? 0 : (
   "gx[index] = masked ? 0 : (mmax_real)(p * factor);", "losses")
 
 # ---- tanhmax ----
-m = function("MMAX_INLINE void MMAX_(sinh_cosh)(")
+m = function("MMAX_INLINE void MMAX_(sinh_end)(")
 m("tanhmax: even, not odd", "mmax_v_sub(up, down)), x);", "mmax_v_sub(up, down)), a);", "properties")
 m("tanhmax: cancels near 0", "mmax_v_lt(s, mmax_v_set((mmax_real)1))", "mmax_v_lt(s, mmax_v_zero())", "forward")
 
