@@ -1112,7 +1112,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   whole(a)             rounded toward 0, for |a| below 2^31, and
  *   zip_low, zip_high(a, b)   a0 b0 a1 b1 .. from the first, from the last half of the lanes; d_zip_ for mmax_dvec
  *                        (only where rows go side by side: AVX-512, AVX2, NEON)
- *   MMAX_(fold_one)(a)   f32: the lanes' sum in double, halves being added; where there is zip
+ *   MMAX_(fold_one)(a, out)   f32: a register to 8 doubles, halves being added where it has 16; where there is zip
  *   MMAX_(fold)(acc, out)   f32: 32 partial sums to 8 doubles, lanes that are 8, 16, .. apart being added
  */
 #    if MMAX_PASS_DOUBLE
@@ -1348,14 +1348,12 @@ MMAX_INLINE void MMAX_(fold)(const mmax_vec *acc, mmax_dvec *out)
                              (MMAX_(widened)(acc, at + 8) + MMAX_(widened)(acc, at + 24)));
     }
 }
-MMAX_INLINE double MMAX_(fold_one)(mmax_vec a)
+MMAX_INLINE void MMAX_(fold_one)(mmax_vec a, mmax_dvec *out)
 {
     mmax_vec acc[MMAX_LANES / MMAX_WIDTH];
-    mmax_dvec out[MMAX_DREGS];
     memset(acc, 0, sizeof acc);
     acc[0] = a;
     MMAX_(fold)(acc, out);
-    return MMAX_(d_total)(out);
 }
 #        endif
 #        if defined(MMAX_PASS_AVX512)
@@ -1544,11 +1542,9 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 /* Through a register: compressing to memory is slow on some machines. */
 #        define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
 #        if !MMAX_PASS_DOUBLE
-MMAX_INLINE double MMAX_(fold_one)(__m512 a)
+MMAX_INLINE void MMAX_(fold_one)(__m512 a, mmax_dvec *out)
 {
-    const mmax_dvec eight =
-        _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)));
-    return MMAX_(d_total)(&eight);
+    out[0] = _mm512_add_pd(_mm512_cvtps_pd(_mm512_castps512_ps256(a)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(a, 1)));
 }
 #        endif
 #        if MMAX_PASS_DOUBLE
@@ -1699,11 +1695,10 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 #        if !MMAX_PASS_DOUBLE
-MMAX_INLINE double MMAX_(fold_one)(__m256 a)
+MMAX_INLINE void MMAX_(fold_one)(__m256 a, mmax_dvec *out)
 {
-    const mmax_dvec eight[2] = {_mm256_cvtps_pd(_mm256_castps256_ps128(a)),
-                                _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1))};
-    return MMAX_(d_total)(eight);
+    out[0] = _mm256_cvtps_pd(_mm256_castps256_ps128(a));
+    out[1] = _mm256_cvtps_pd(_mm256_extractf128_ps(a, 1));
 }
 #        endif
 #        if MMAX_PASS_DOUBLE
@@ -1963,9 +1958,11 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
 }
 #        if !MMAX_PASS_DOUBLE
-MMAX_INLINE double MMAX_(fold_one)(float32x4_t a)
+MMAX_INLINE void MMAX_(fold_one)(float32x4_t a, mmax_dvec *out)
 {
-    return vaddvq_f64(vaddq_f64(vcvt_f64_f32(vget_low_f32(a)), vcvt_f64_f32(vget_high_f32(a))));
+    out[0] = vcvt_f64_f32(vget_low_f32(a));
+    out[1] = vcvt_f64_f32(vget_high_f32(a));
+    out[2] = out[3] = vdupq_n_f64(0.0);
 }
 #        endif
 
@@ -3605,19 +3602,60 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_ACROSS(across_max, mmax_v_max)
 
 /* The sum of a row's only pair of blocks; `one` says that only its first register is not 0. */
-MMAX_INLINE double MMAX_(short_total)(const mmax_vec *pair, int one)
+MMAX_INLINE void MMAX_(short_sum)(MMAX_(sum) * sum, const mmax_vec *pair, int one)
 {
-    MMAX_(sum) sum;
 #        if !MMAX_PASS_DOUBLE
     if (one) {
-        return MMAX_(fold_one)(pair[0]);
+        MMAX_(fold_one)(pair[0], sum->sum);
+    } else {
+        MMAX_(fold)(pair, sum->sum);
     }
 #        else
     (void)one;
+    MMAX_(sum_clear)(sum);
+    MMAX_(sum_add)(sum, pair);
 #        endif
-    MMAX_(sum_clear)(&sum);
-    MMAX_(sum_add)(&sum, pair);
-    return MMAX_(sum_total)(&sum);
+}
+
+/* The sums of MMAX_WIDTH rows, in the order of MMAX_(sum_total). */
+MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS], int one)
+{
+#        if !MMAX_PASS_DOUBLE && defined(mmax_d_zip_low)
+#            define MMAX_SIDE (8 / MMAX_DREGS) /* doubles in a register */
+/* add(j_, j_ + half_) for half_ = count / 2, .. 1 and j_ below it */
+#            define MMAX_HALVE(count, add)                               \
+                MMAX_UNROLL for (int level_ = 1; level_ < 4; ++level_)   \
+                {                                                        \
+                    const int half_ = (count) >> level_;                 \
+                    MMAX_UNROLL for (int j_ = 0; j_ < (count) / 2; ++j_) \
+                    {                                                    \
+                        if (j_ < half_) {                                \
+                            add;                                         \
+                        }                                                \
+                    }                                                    \
+                }
+    for (int r = 0; r < MMAX_WIDTH; r += MMAX_SIDE) {
+        mmax_dvec row[MMAX_SIDE];
+        MMAX_UNROLL for (int i = 0; i < MMAX_SIDE; ++i)
+        {
+            MMAX_(sum) sum;
+            MMAX_(short_sum)(&sum, pairs[r + i], one);
+            MMAX_HALVE(MMAX_DREGS, sum.sum[j_] = mmax_d_add(sum.sum[j_], sum.sum[j_ + half_]))
+            row[i] = sum.sum[0];
+        }
+        MMAX_HALVE(MMAX_SIDE, row[j_] = mmax_d_add(mmax_d_zip_low(row[j_], row[j_ + half_]),
+                                                   mmax_d_zip_high(row[j_], row[j_ + half_])))
+        memcpy(totals + r, row, sizeof row[0]);
+    }
+#            undef MMAX_SIDE
+#            undef MMAX_HALVE
+#        else
+    for (int r = 0; r < MMAX_WIDTH; ++r) {
+        MMAX_(sum) sum;
+        MMAX_(short_sum)(&sum, pairs[r], one);
+        totals[r] = MMAX_(sum_total)(&sum);
+    }
+#        endif
 }
 
 struct MMAX_(group) {
@@ -3643,6 +3681,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
     const mmax_real *const x = g->x;
+    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole, rounder;
     mmax_mask good;
@@ -3670,8 +3709,11 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
         }
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
         if (function == MMAX_EVSOFTMAX) {
-            g->total[r] = MMAX_(short_total)(pair, one);
+            MMAX_EACH(k) { pairs[r][k] = pair[k]; }
         }
+    }
+    if (function == MMAX_EVSOFTMAX) {
+        MMAX_(short_totals)(g->total, pairs, one);
     }
     max = MMAX_(across_max)(high);
     exponent = mmax_v_mul(max, mmax_v_set(c->log2e));
@@ -3734,6 +3776,7 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
     const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
+    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
     const mmax_real *const x = g->x;
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_real *const row = x + r * x_stride;
@@ -3759,8 +3802,9 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
             }
         }
 #        undef MMAX_TERM
-        g->total[r] = MMAX_(short_total)(pair, one);
+        MMAX_EACH(k) { pairs[r][k] = pair[k]; }
     }
+    MMAX_(short_totals)(g->total, pairs, one);
 }
 
 MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
@@ -4164,13 +4208,12 @@ MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, 
 {
     const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n);
     MMAX_LINE mmax_real e_max[MMAX_WIDTH];
+    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
+    double others[MMAX_WIDTH];
     mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->max), mmax_v_load(g->rounder), c));
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const double top = (double)e_max[r];
-        const mmax_vec limit = mmax_v_set((mmax_real)(0.999 * top));
+        const mmax_vec limit = mmax_v_set((mmax_real)(0.999 * (double)e_max[r]));
         mmax_vec pair[MMAX_REGS];
-        uint64_t all;
-        double others;
         MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
         for (size_t i = 0; i < registers; ++i) {
             const size_t at = i * MMAX_WIDTH, k = i % MMAX_REGS;
@@ -4178,11 +4221,15 @@ MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, 
                 MMAX_(first_upto)(mmax_v_load(g->e + r * MMAX_GROUP_STRIDE(one) + at), (ptrdiff_t)(n - at));
             pair[k] = mmax_v_add(pair[k], mmax_v_keep(mmax_v_lt(e, limit), e));
         }
-        others = MMAX_(short_total)(pair, one);
+        MMAX_EACH(k) { pairs[r][k] = pair[k]; }
+    }
+    MMAX_(short_totals)(others, pairs, one);
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        const double top = (double)e_max[r], total = g->total[r];
         /* without a branch, as it would be taken at random */
-        all = (uint64_t)0 - (uint64_t)(g->total[r] >= 1.75 * top);
-        others = mmax_f64_from_bits((mmax_f64_bits(g->total[r] - top) & all) | (mmax_f64_bits(others) & ~all));
-        log_sum[r] = others / top;
+        const uint64_t all = (uint64_t)0 - (uint64_t)(total >= 1.75 * top);
+        const uint64_t rest = (mmax_f64_bits(total - top) & all) | (mmax_f64_bits(others[r]) & ~all);
+        log_sum[r] = mmax_f64_from_bits(rest) / top;
     }
     MMAX_F64_(log1ps)(log_sum, MMAX_WIDTH);
 }
