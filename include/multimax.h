@@ -3385,13 +3385,29 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         instance(softmax, MMAX_SOFTMAX) instance(multimax1, MMAX_MULTIMAX1) instance(multimax2, MMAX_MULTIMAX2) \
             instance(evsoftmax, MMAX_EVSOFTMAX)
 
-/* One copy of each pass, shared by a function's forward, logarithm and loss. */
-MMAX_STATIC int MMAX_(begin_softmax)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c)
+/* The first two passes of a function. The compiler knows the table wherever it is used, and does not spend time on
+ * passes of functions that are not. */
+typedef struct MMAX_(passes) {
+    int function;
+    int (*begin_row)(MMAX_(origin) *, int *careful, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) *);
+    void (*exp_row)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) *,
+                    const MMAX_(call) *);
+} MMAX_(passes);
+
+/* One copy of each pass, shared by a function's forward, logarithm and loss. MultiMax leaves sigma in y, and it alone
+ * says whether it was `careful`. */
+MMAX_STATIC int MMAX_(begin_softmax)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
+                                     const MMAX_(call) * c)
 {
+    (void)careful;
+    (void)y;
     return MMAX_(begin_row)(o, x, n, c, MMAX_SOFTMAX);
 }
-MMAX_STATIC int MMAX_(begin_evsoftmax)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c)
+MMAX_STATIC int MMAX_(begin_evsoftmax)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
+                                       const MMAX_(call) * c)
 {
+    (void)careful;
+    (void)y;
     return MMAX_(begin_row)(o, x, n, c, MMAX_EVSOFTMAX);
 }
 MMAX_STATIC int MMAX_(begin_multimax1)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
@@ -3414,18 +3430,10 @@ MMAX_STATIC void MMAX_(exp_evsoftmax)(double *sum, mmax_real *y, const mmax_real
 {
     *sum = MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX);
 }
-/* The first pass of `function`, which the compiler knows; MultiMax leaves sigma in y. */
-MMAX_INLINE int MMAX_(begin)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
-                             const MMAX_(call) * c, int function)
-{
-    *careful = 0;
-    switch (function) {
-    case MMAX_MULTIMAX1: return MMAX_(begin_multimax1)(o, careful, y, x, n, c);
-    case MMAX_MULTIMAX2: return MMAX_(begin_multimax2)(o, careful, y, x, n, c);
-    case MMAX_EVSOFTMAX: return MMAX_(begin_evsoftmax)(o, x, n, c);
-    default: return MMAX_(begin_softmax)(o, x, n, c);
-    }
-}
+static const MMAX_(passes) MMAX_(softmax_passes) = {MMAX_SOFTMAX, MMAX_(begin_softmax), MMAX_(exp_softmax)};
+static const MMAX_(passes) MMAX_(multimax1_passes) = {MMAX_MULTIMAX1, MMAX_(begin_multimax1), MMAX_(exp_softmax)};
+static const MMAX_(passes) MMAX_(multimax2_passes) = {MMAX_MULTIMAX2, MMAX_(begin_multimax2), MMAX_(exp_softmax)};
+static const MMAX_(passes) MMAX_(evsoftmax_passes) = {MMAX_EVSOFTMAX, MMAX_(begin_evsoftmax), MMAX_(exp_evsoftmax)};
 
 /* Runs `row_code` for each row with n active entries; what lies past them in `out` becomes `past`. */
 #    define MMAX_EACH_ROW(s, out, out_stride, past, row_code)                         \
@@ -3483,8 +3491,10 @@ MMAX_INLINE MMAX_(batch) MMAX_(part_of)(const MMAX_(batch) * b, size_t from, siz
 }
 
 typedef struct MMAX_(group) MMAX_(group);
-/* What goes through the rows one by one, and what ends the work on the rows of a group, from `row` on. */
+/* What goes through the rows one by one, a pass over the rows of a group, and what ends the work on them, from `row`
+ * on. */
 typedef void (*MMAX_(rows))(const MMAX_(batch) *, const MMAX_(call) *);
+typedef void (*MMAX_(pass))(MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, size_t row, const MMAX_(call) *);
 
 /* ---- forward: the three passes over each row ---- */
@@ -3497,21 +3507,16 @@ typedef struct MMAX_(row) {
     int state; /* MMAX_IS_NORMAL, .. */
 } MMAX_(row);
 
-MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     int careful;
-    r->state = MMAX_(begin)(&r->origin, &careful, r->y, r->x, r->n, c, function);
+    r->state = f->begin_row(&r->origin, &careful, r->y, r->x, r->n, c);
 }
-MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
-    if (r->state != MMAX_IS_NORMAL) {
-        return;
-    }
-    if (function == MMAX_EVSOFTMAX) {
-        MMAX_(exp_evsoftmax)(&r->sum, r->y, r->x, r->n, &r->origin, c);
-    } else {
-        MMAX_(exp_softmax)(&r->sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
+    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
+    if (r->state == MMAX_IS_NORMAL) {
+        f->exp_row(&r->sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
     }
 }
 MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
@@ -3532,7 +3537,7 @@ MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
 
 /* Short rows go through the passes side by side: each pass ends in a chain of dependent instructions, which the next
  * row's work then fills. */
-MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     const size_t most = b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
     MMAX_(row) r[MMAX_SIDE_BY_SIDE];
@@ -3542,10 +3547,10 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             r[i].y = b->y + (row + i) * b->y_stride;
             r[i].x = b->x + (row + i) * b->x_stride;
             r[i].n = b->lengths ? b->lengths[row + i] : b->cols;
-            MMAX_(row_begin)(&r[i], c, function);
+            MMAX_(row_begin)(&r[i], c, f);
         }
         for (size_t i = 0; i < count; ++i) {
-            MMAX_(row_exp)(&r[i], c, function);
+            MMAX_(row_exp)(&r[i], c, f);
         }
         for (size_t i = 0; i < count; ++i) {
             MMAX_(row_end)(&r[i]);
@@ -3558,7 +3563,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
 #    define MMAX_INSTANCE(name, function)                                                  \
         MMAX_STATIC void MMAX_(name##_rows)(const MMAX_(batch) * b, const MMAX_(call) * c) \
         {                                                                                  \
-            MMAX_(normalise_rows)(b, c, function);                                         \
+            MMAX_(normalise_rows)(b, c, &MMAX_(name##_passes));                            \
         }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
@@ -3840,27 +3845,6 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        undef MMAX_INSTANCE
 
-MMAX_INLINE void MMAX_(begin_group)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
-{
-    switch (function) {
-    case MMAX_MULTIMAX1: MMAX_(begin_multimax1_group)(g, b, c); break;
-    case MMAX_MULTIMAX2: MMAX_(begin_multimax2_group)(g, b, c); break;
-    case MMAX_EVSOFTMAX: MMAX_(begin_evsoftmax_group)(g, b, c); break;
-    case MMAX_TANHMAX: MMAX_(begin_tanhmax_group)(g, b, c); break;
-    default: MMAX_(begin_softmax_group)(g, b, c); break;
-    }
-}
-MMAX_INLINE void MMAX_(exp_group)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
-{
-    switch (function) {
-    case MMAX_MULTIMAX1: MMAX_(exp_multimax1_group)(g, b, c); break;
-    case MMAX_MULTIMAX2: MMAX_(exp_multimax2_group)(g, b, c); break;
-    case MMAX_EVSOFTMAX: MMAX_(exp_evsoftmax_group)(g, b, c); break;
-    case MMAX_TANHMAX: MMAX_(exp_tanhmax_group)(g, b, c); break;
-    default: MMAX_(exp_softmax_group)(g, b, c); break;
-    }
-}
-
 /* The last pass. */
 MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, int one)
 {
@@ -3890,15 +3874,16 @@ MMAX_STATIC void MMAX_(weights_of_group)(const MMAX_(group) * g, const MMAX_(bat
         MMAX_(group_weights)(g, b, row, 0);
     }
 }
-#        define MMAX_GROUP_END(name) MMAX_(name)
+/* The passes over a group and its end, as normalise below takes them. */
+#        define MMAX_IN_GROUPS(name, end) MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end)
 #    else
-#        define MMAX_GROUP_END(name) NULL
+#        define MMAX_IN_GROUPS(name, end) NULL, NULL, NULL
 #    endif
 
 /* A group's exponentials, then the next group's first pass, then the end of the former: each waits for a chain of
  * dependent instructions that the other fills. */
-MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c, int function, MMAX_(rows) rows,
-                                  MMAX_(end) end)
+MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c, MMAX_(rows) rows,
+                                  MMAX_(pass) begin_group, MMAX_(pass) exp_group, MMAX_(end) end)
 {
     size_t done = 0;
 #    if MMAX_FAST
@@ -3908,14 +3893,14 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
         for (size_t i = 0; groups > 0 && i <= groups; ++i) {
             MMAX_(group) *const next = &group[i % 2], *const g = &group[(i + 1) % 2];
             if (i > 0 && g->good) {
-                MMAX_(exp_group)(g, b, c, function);
+                exp_group(g, b, c);
             }
             if (i < groups) {
                 const size_t row = i * MMAX_WIDTH;
                 next->x = b->x + row * b->x_stride;
                 next->good = 0;
                 if (!b->index || MMAX_(all_have_targets)(b->index + row)) {
-                    MMAX_(begin_group)(next, b, c, function);
+                    begin_group(next, b, c);
                 }
             }
             if (i > 0) {
@@ -3930,7 +3915,8 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
         }
     }
 #    else
-    (void)function;
+    (void)begin_group;
+    (void)exp_group;
     (void)end;
 #    endif
     if (done == 0) {
@@ -3945,7 +3931,7 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(normalise)(&b, &c, MMAX_SOFTMAX, MMAX_(softmax_rows), MMAX_GROUP_END(weights_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_(softmax_rows), MMAX_IN_GROUPS(softmax, weights_of_group));
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
@@ -3953,16 +3939,16 @@ MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_mu
     const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
-        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(multimax1_rows), MMAX_GROUP_END(weights_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_(multimax1_rows), MMAX_IN_GROUPS(multimax1, weights_of_group));
     } else {
-        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX2, MMAX_(multimax2_rows), MMAX_GROUP_END(weights_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_(multimax2_rows), MMAX_IN_GROUPS(multimax2, weights_of_group));
     }
 }
 MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsilon, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(normalise)(&b, &c, MMAX_EVSOFTMAX, MMAX_(evsoftmax_rows), MMAX_GROUP_END(weights_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_(evsoftmax_rows), MMAX_IN_GROUPS(evsoftmax, weights_of_group));
 }
 
 /* ---- logarithms and losses ---- */
@@ -4039,18 +4025,14 @@ MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
 
 /* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                    const MMAX_(call) * c, int function, int careful, int sigma_there)
+                                    const MMAX_(call) * c, const MMAX_(passes) * f, int careful, int sigma_there)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
     double sum;
     if (sigma && !sigma_there) {
-        MMAX_(store_sigma)(e, x, n, c, function, careful);
+        MMAX_(store_sigma)(e, x, n, c, f->function, careful);
     }
-    if (function == MMAX_EVSOFTMAX) {
-        MMAX_(exp_evsoftmax)(&sum, e, x, n, o, c);
-    } else {
-        MMAX_(exp_softmax)(&sum, e, sigma ? e : x, n, o, c);
-    }
+    f->exp_row(&sum, e, sigma ? e : x, n, o, c);
     return sum;
 }
 
@@ -4080,7 +4062,7 @@ typedef struct MMAX_(exp_sums) {
  * such an entry. */
 MMAX_INLINE MMAX_(exp_sums)
     MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                       const MMAX_(call) * c, int function, int careful)
+                       const MMAX_(call) * c, const MMAX_(passes) * f, int careful)
 {
     const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = 0.999 * e_max;
     MMAX_(exp_sums) result;
@@ -4089,7 +4071,7 @@ MMAX_INLINE MMAX_(exp_sums)
     size_t top_at = 0;
     MMAX_EACH_BLOCK(n)
     {
-        double sum = MMAX_(exp_block)(e ? e + at : block, x + at, count, o, c, function, careful, e != NULL);
+        double sum = MMAX_(exp_block)(e ? e + at : block, x + at, count, o, c, f, careful, e != NULL);
         double together, shadow;
         if (sum > bound) {
             const double former = top;
@@ -4118,7 +4100,7 @@ MMAX_INLINE MMAX_(exp_sums)
 MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n,
                                                 const MMAX_(origin) * o, const MMAX_(call) * c)
 {
-    return MMAX_(exp_sums_of)(e, buffer, x, n, o, c, MMAX_SOFTMAX, 0);
+    return MMAX_(exp_sums_of)(e, buffer, x, n, o, c, &MMAX_(softmax_passes), 0);
 }
 
 /* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
@@ -4161,18 +4143,18 @@ MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, cons
 }
 
 MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
-                                          int function)
+                                          const MMAX_(passes) * f)
 {
     MMAX_(origin) o;
     MMAX_(exp_sums) sums;
     mmax_real buffer[2 * MMAX_BLOCK];
     int careful;
-    const int row = MMAX_(begin)(&o, &careful, y, x, n, c, function);
+    const int row = f->begin_row(&o, &careful, y, x, n, c);
     if (row != MMAX_IS_NORMAL) {
         MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, MMAX_MASK_BITS);
         return;
     }
-    if (function != MMAX_SOFTMAX) {
+    if (f->function != MMAX_SOFTMAX) {
         x = y; /* sigma */
     }
     sums = MMAX_(softmax_sums)(NULL, buffer, x, n, &o, c);
@@ -4180,25 +4162,25 @@ MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size
         MMAX_(fill_special)(y, x, n, 1, MMAX_MASK_BITS);
         return;
     }
-    MMAX_(log_row)(y, x, n, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_F64_(log1p)(sums.rest));
+    MMAX_(log_row)(y, x, n, c, f->function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_F64_(log1p)(sums.rest));
 }
 
-MMAX_INLINE void MMAX_(log_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(log_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     MMAX_EACH_ROW(b, b->y, b->y_stride, MMAX_MASK_BITS,
-                  MMAX_(log_normalise_row)(b->y + row * b->y_stride, b->x + row * b->x_stride, n, c, function));
+                  MMAX_(log_normalise_row)(b->y + row * b->y_stride, b->x + row * b->x_stride, n, c, f));
 }
 MMAX_STATIC void MMAX_(log_softmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(log_rows)(b, c, MMAX_SOFTMAX);
+    MMAX_(log_rows)(b, c, &MMAX_(softmax_passes));
 }
 MMAX_STATIC void MMAX_(log_multimax1_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(log_rows)(b, c, MMAX_MULTIMAX1);
+    MMAX_(log_rows)(b, c, &MMAX_(multimax1_passes));
 }
 MMAX_STATIC void MMAX_(log_multimax2_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(log_rows)(b, c, MMAX_MULTIMAX2);
+    MMAX_(log_rows)(b, c, &MMAX_(multimax2_passes));
 }
 
 #    if MMAX_FAST
@@ -4284,7 +4266,7 @@ MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(normalise)(&b, &c, MMAX_SOFTMAX, MMAX_(log_softmax_rows), MMAX_GROUP_END(log_softmax_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_(log_softmax_rows), MMAX_IN_GROUPS(softmax, log_softmax_of_group));
 }
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
@@ -4293,9 +4275,9 @@ MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mma
     const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     if (p->order == 1) {
-        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(log_multimax1_rows), MMAX_GROUP_END(log_multimax1_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_(log_multimax1_rows), MMAX_IN_GROUPS(multimax1, log_multimax1_of_group));
     } else {
-        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX2, MMAX_(log_multimax2_rows), MMAX_GROUP_END(log_multimax2_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_(log_multimax2_rows), MMAX_IN_GROUPS(multimax2, log_multimax2_of_group));
     }
 }
 
@@ -4569,9 +4551,9 @@ MMAX_INLINE void MMAX_(loss_target)(MMAX_(loss) * r, const MMAX_(call) * c, int 
     r->spread = r->targets->label_smoothing > 0 ? MMAX_(row_spread)(r->x, r->n, &r->origin, c, function) : none;
 }
 
-MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
     const double smoothing = r->targets->label_smoothing, gx_scale = r->targets->grad_scale * c->scale;
     const double q = smoothing > 0 ? smoothing / r->spread.active : 0;
     mmax_real *const gx = r->gx;
@@ -4580,14 +4562,14 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, i
         /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
         double value = r->log_sum + mmax_product(1 - smoothing, MMAX_(distance)(r->origin.max, r->score, unit));
         value = value + mmax_product(q, mmax_limited(r->spread.below_max * unit * 4096.0));
-        if (function == MMAX_EVSOFTMAX) {
+        if (f->function == MMAX_EVSOFTMAX) {
             const double low = (r->x_target < r->origin.mean ? 1 - smoothing : 0) + mmax_product(q, r->spread.low);
             value = value + mmax_product(low, c->epsilon_loss);
         }
         *r->loss = mmax_f64_from_bits(r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
     }
     if (sigma && (gx || r->gp)) {
-        const int order = function == MMAX_MULTIMAX2 ? 2 : 1, kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
+        const int order = f->function == MMAX_MULTIMAX2 ? 2 : 1, kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
         const MMAX_(kinks) kinks = MMAX_(kinks_of)(r->p, c, gx_scale);
         const mmax_real s = r->x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
         MMAX_(sum) parameter_sums[8];
@@ -4598,7 +4580,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, i
             const mmax_real *e = r->e ? r->e + at : r->buffer;
             count = r->e || r->n - at < MMAX_BLOCK ? r->n - at : MMAX_BLOCK;
             if (!r->e && r->n > MMAX_BLOCK) {
-                (void)MMAX_(exp_block)(r->buffer, r->x + at, count, &r->origin, c, function, r->careful, 0);
+                (void)MMAX_(exp_block)(r->buffer, r->x + at, count, &r->origin, c, f, r->careful, 0);
             }
             MMAX_(sigma_gradient)
             (gx ? gx + at : NULL, parameter_sums, &kinks, e, r->x + at, count, r->sum, q, order, r->gp != NULL, kind);
@@ -4626,23 +4608,16 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, i
 #    define MMAX_INSTANCE(name, function)                                                     \
         MMAX_STATIC void MMAX_(name##_loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c) \
         {                                                                                     \
-            MMAX_(loss_end)(r, c, function);                                                  \
+            MMAX_(loss_end)(r, c, &MMAX_(name##_passes));                                     \
         }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
-MMAX_INLINE void MMAX_(end_loss)(const MMAX_(loss) * r, const MMAX_(call) * c, int function)
-{
-    switch (function) {
-    case MMAX_MULTIMAX1: MMAX_(multimax1_loss_end)(r, c); break;
-    case MMAX_MULTIMAX2: MMAX_(multimax2_loss_end)(r, c); break;
-    case MMAX_EVSOFTMAX: MMAX_(evsoftmax_loss_end)(r, c); break;
-    default: MMAX_(softmax_loss_end)(r, c); break;
-    }
-}
+typedef void (*MMAX_(end_loss))(const MMAX_(loss) *, const MMAX_(call) *);
 
-MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_(call) * c, int function)
+MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_(call) * c, const MMAX_(passes) * f,
+                                 MMAX_(end_loss) end)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
     mmax_real buffer[2 * MMAX_BLOCK];
     MMAX_(call) without_turns;
     MMAX_(exp_sums) sums = {0, 0, 0};
@@ -4652,14 +4627,15 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
     MMAX_(loss_of)(&r, b, row);
     /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
     e = sigma && r.gx == r.x ? NULL : r.gx;
+    r.careful = 0;
     for (;;) {
-        state = MMAX_(begin)(&r.origin, &r.careful, e, r.x, r.n, c, function);
+        state = f->begin_row(&r.origin, &r.careful, e, r.x, r.n, c);
         if (state != MMAX_IS_NORMAL) {
             break;
         }
-        MMAX_(loss_target)(&r, c, function);
-        sums = function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, &r.origin, c)
-                                        : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, &r.origin, c, function, r.careful);
+        MMAX_(loss_target)(&r, c, f->function);
+        sums = f->function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, &r.origin, c)
+                                           : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, &r.origin, c, f, r.careful);
         if (!(sigma && r.origin.peak && sums.few)) {
             break;
         }
@@ -4690,7 +4666,7 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
         }
         return;
     }
-    MMAX_(end_loss)(&r, c, function);
+    end(&r, c);
 }
 
 /* Runs `row_code` for each row that has a target; the others get loss 0 and gradient 0. */
@@ -4711,17 +4687,17 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
             }                                                                       \
         } while (0)
 
-#    define MMAX_INSTANCE(name, function)                                                       \
-        MMAX_STATIC void MMAX_(name##_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c) \
-        {                                                                                       \
-            MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, function));                          \
+#    define MMAX_INSTANCE(name, function)                                                                   \
+        MMAX_STATIC void MMAX_(name##_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)             \
+        {                                                                                                   \
+            MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, &MMAX_(name##_passes), MMAX_(name##_loss_end))); \
         }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
 
 #    if MMAX_FAST
 MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, const MMAX_(call) * c,
-                                     int function, MMAX_(rows) rows)
+                                     int function, MMAX_(rows) rows, MMAX_(end_loss) end)
 {
     double log_sum[MMAX_WIDTH];
     if (b->loss) {
@@ -4742,14 +4718,14 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
         r.log_sum = b->loss ? log_sum[i] : 0;
         r.e = g->e + i * MMAX_GROUP_STRIDE(b->cols <= MMAX_WIDTH);
         r.buffer = NULL;
-        MMAX_(end_loss)(&r, c, function);
+        end(&r, c);
     }
 }
 #        define MMAX_INSTANCE(name, function)                                                                          \
             MMAX_STATIC void MMAX_(name##_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, \
                                                            const MMAX_(call) * c)                                      \
             {                                                                                                          \
-                MMAX_(group_losses)(g, b, row, c, function, MMAX_(name##_loss_rows));                                  \
+                MMAX_(group_losses)(g, b, row, c, function, MMAX_(name##_loss_rows), MMAX_(name##_loss_end));          \
             }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #        undef MMAX_INSTANCE
@@ -4769,7 +4745,7 @@ MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_rea
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
-    MMAX_(normalise)(&b, &c, MMAX_SOFTMAX, MMAX_(softmax_loss_rows), MMAX_GROUP_END(softmax_losses_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_(softmax_loss_rows), MMAX_IN_GROUPS(softmax, softmax_losses_of_group));
 }
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
@@ -4780,9 +4756,9 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
     b.p = p;
     b.gp = gp;
     if (p->order == 1) {
-        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX1, MMAX_(multimax1_loss_rows), MMAX_GROUP_END(multimax1_losses_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_(multimax1_loss_rows), MMAX_IN_GROUPS(multimax1, multimax1_losses_of_group));
     } else {
-        MMAX_(normalise)(&b, &c, MMAX_MULTIMAX2, MMAX_(multimax2_loss_rows), MMAX_GROUP_END(multimax2_losses_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_(multimax2_loss_rows), MMAX_IN_GROUPS(multimax2, multimax2_losses_of_group));
     }
 }
 MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, double epsilon,
@@ -4791,7 +4767,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
     MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     c.epsilon_loss = MMAX_F64_(log1p)(mmax_limited(1 / epsilon) - 1);
-    MMAX_(normalise)(&b, &c, MMAX_EVSOFTMAX, MMAX_(evsoftmax_loss_rows), MMAX_GROUP_END(evsoftmax_losses_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_(evsoftmax_loss_rows), MMAX_IN_GROUPS(evsoftmax, evsoftmax_losses_of_group));
 }
 
 /* ---- sparsemax, entmax15 ----
@@ -5787,7 +5763,7 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
         MMAX_(tanhmax_each)(&b, s->scale);
     } else {
         const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-        MMAX_(normalise)(&b, &c, MMAX_TANHMAX, MMAX_(tanhmax_rows), MMAX_GROUP_END(weights_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_(tanhmax_rows), MMAX_IN_GROUPS(tanhmax, weights_of_group));
     }
 }
 
@@ -6247,7 +6223,7 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     mmax_real min;
     double weight;
     mmax_real buffer[2 * MMAX_BLOCK];
-    if (MMAX_(begin_softmax)(&o, x, n, c) != MMAX_IS_NORMAL) {
+    if (MMAX_(begin_softmax)(&o, NULL, NULL, x, n, c) != MMAX_IS_NORMAL) {
         return 0;
     }
     min = o.max;
@@ -6418,7 +6394,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_ACROSS
 #    undef MMAX_GROUP_REGISTERS
 #    undef MMAX_GROUP_STRIDE
-#    undef MMAX_GROUP_END
+#    undef MMAX_IN_GROUPS
 #    undef mmax_v_whole
 #    undef MMAX_SHORT_BYTES
 #    undef MMAX_EACH_TARGET
