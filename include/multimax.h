@@ -3153,19 +3153,6 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
     return MMAX_(sum_total)(sum);
 }
 
-/* The right instance for this row; without MMAX_FAST all rows are GENERAL ones. */
-MMAX_INLINE double MMAX_(exp_any_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                      const MMAX_(call) * c, int function)
-{
-    if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {
-        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_PLAIN);
-    }
-    if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {
-        return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_CLAMP);
-    }
-    return MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL);
-}
-
 /* 1 - a b for a b near 1 */
 MMAX_INLINE double MMAX_(product_rest)(double a, double b)
 {
@@ -3420,16 +3407,22 @@ MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_rea
 {
     return MMAX_(begin_sigma)(o, careful, y, x, n, c, MMAX_MULTIMAX2);
 }
-MMAX_STATIC void MMAX_(exp_softmax)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                    const MMAX_(call) * c)
-{
-    *sum = MMAX_(exp_any_row)(y, x, n, o, c, MMAX_SOFTMAX);
-}
-MMAX_STATIC void MMAX_(exp_evsoftmax)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                      const MMAX_(call) * c)
-{
-    *sum = MMAX_(exp_any_row)(y, x, n, o, c, MMAX_EVSOFTMAX);
-}
+/* Without MMAX_FAST all rows are GENERAL ones. */
+#    define MMAX_INSTANCE(name, function)                                                                              \
+        MMAX_STATIC void MMAX_(name)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, \
+                                     const MMAX_(call) * c)                                                            \
+        {                                                                                                              \
+            if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {                                                              \
+                *sum = MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_PLAIN);                                        \
+            } else if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {                                                       \
+                *sum = MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_CLAMP);                                        \
+            } else {                                                                                                   \
+                *sum = MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL);                                      \
+            }                                                                                                          \
+        }
+MMAX_INSTANCE(exp_softmax, MMAX_SOFTMAX)
+MMAX_INSTANCE(exp_evsoftmax, MMAX_EVSOFTMAX)
+#    undef MMAX_INSTANCE
 static const MMAX_(passes) MMAX_(softmax_passes) = {MMAX_SOFTMAX, MMAX_(begin_softmax), MMAX_(exp_softmax)};
 static const MMAX_(passes) MMAX_(multimax1_passes) = {MMAX_MULTIMAX1, MMAX_(begin_multimax1), MMAX_(exp_softmax)};
 static const MMAX_(passes) MMAX_(multimax2_passes) = {MMAX_MULTIMAX2, MMAX_(begin_multimax2), MMAX_(exp_softmax)};
@@ -3525,7 +3518,7 @@ MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
         MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
     } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
         MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
-    } else if (r->origin.kind == MMAX_ROW_PLAIN) {
+    } else if (MMAX_FAST && r->origin.kind == MMAX_ROW_PLAIN) {
         MMAX_(scale_row)(r->y, r->n, r->sum, 0);
     } else {
         MMAX_(scale_row)(r->y, r->n, r->sum, 1);
