@@ -3389,19 +3389,18 @@ typedef struct MMAX_(passes) {
                     const MMAX_(call) *);
 } MMAX_(passes);
 
-/* One copy of each pass, shared by a function's forward, logarithm and loss. MultiMax leaves sigma in y, and it alone
- * says whether it was `careful`. */
+/* One copy of each pass, shared by a function's forward, logarithm and loss. MultiMax leaves sigma in y. */
 MMAX_STATIC int MMAX_(begin_softmax)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                      const MMAX_(call) * c)
 {
-    (void)careful;
+    *careful = 0;
     (void)y;
     return MMAX_(begin_row)(o, x, n, c, MMAX_SOFTMAX);
 }
 MMAX_STATIC int MMAX_(begin_evsoftmax)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                        const MMAX_(call) * c)
 {
-    (void)careful;
+    *careful = 0;
     (void)y;
     return MMAX_(begin_row)(o, x, n, c, MMAX_EVSOFTMAX);
 }
@@ -6224,7 +6223,8 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     mmax_real min;
     double weight;
     mmax_real buffer[2 * MMAX_BLOCK];
-    if (MMAX_(begin_softmax)(&o, NULL, NULL, x, n, c) != MMAX_IS_NORMAL) {
+    int careful;
+    if (MMAX_(begin_softmax)(&o, &careful, NULL, x, n, c) != MMAX_IS_NORMAL) {
         return 0;
     }
     min = o.max;
