@@ -3065,9 +3065,10 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
  * The roundings of a plain chain of additions would take a weight beyond 4 ULP. Entries MMAX_LANES apart are added in
  * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
  * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
- * The way from a score to the sum is longer than a processor looks ahead: each step reduces the next step's scores and
- * adds up the last one's pairs.
+ * The way from a score to the sum is longer than a processor looks ahead: where there are not too many registers to
+ * hold, each step adds the last one's pairs and reduces the next one's scores.
  */
+#    define MMAX_AHEAD      (MMAX_FAST && MMAX_REGS <= 4)
 #    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
 MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
                                   const MMAX_(call) * call, int function, int kind)
@@ -3103,18 +3104,20 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
         MMAX_(sum_add)(sum, pair);
     }
 #    define MMAX_BEGIN(at) MMAX_(exp_begin)(mmax_v_load(x + (at)), o, c, kind)
-#    define MMAX_END(half, k, at) \
-        MMAX_(exp_end)(MMAX_FAST ? ahead[half][k] : MMAX_BEGIN(at), mmax_v_load(x + (at)), o, c, function, kind)
-#    define MMAX_ADD_PAIRS()                                                                                   \
-        do {                                                                                                   \
-            MMAX_EACH(k)                                                                                       \
-            {                                                                                                  \
-                const mmax_vec sum_ = mmax_v_opaque(mmax_v_add(total[k], pair[k]));                            \
-                lost[k] = mmax_v_add(lost[k], mmax_v_sub(pair[k], mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
-                total[k] = sum_;                                                                               \
-            }                                                                                                  \
-        } while (0)
-    if (MMAX_FAST && whole > 0) {
+#    define MMAX_STEP(e, half, k, first)                                                                            \
+        e = MMAX_(exp_end)(MMAX_AHEAD ? ahead[half][k] : MMAX_BEGIN(first), mmax_v_load(x + first), o, c, function, \
+                           kind);                                                                                   \
+        if (MMAX_AHEAD) {                                                                                           \
+            ahead[half][k] = MMAX_BEGIN(at + MMAX_PAIR < whole ? first + MMAX_PAIR : first);                        \
+        }                                                                                                           \
+        mmax_v_store(y + first, e);
+#    define MMAX_ADD(terms, k)                                                                           \
+        {                                                                                                \
+            const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
+            lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
+            total[k] = sum_;                                                                             \
+        }
+    if (MMAX_AHEAD && whole > 0) {
         MMAX_EACH(k)
         {
             ahead[0][k] = MMAX_BEGIN(k * MMAX_WIDTH);
@@ -3128,35 +3131,41 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
         {
             total[k] = above;
             lost[k] = mmax_v_zero();
-        }
-        for (size_t at = chunk; at < end; at += MMAX_PAIR) {
-            const size_t next = at + MMAX_PAIR < whole ? at + MMAX_PAIR : at;
-            MMAX_ADD_PAIRS();
-            MMAX_EACH(k)
-            {
-                const size_t first = at + (size_t)(k * MMAX_WIDTH), first_next = next + (size_t)(k * MMAX_WIDTH);
-                const mmax_vec e0 = MMAX_END(0, k, first), e1 = MMAX_END(1, k, first + MMAX_LANES);
-                if (MMAX_FAST) {
-                    ahead[0][k] = MMAX_BEGIN(first_next);
-                    ahead[1][k] = MMAX_BEGIN(first_next + MMAX_LANES);
-                }
-                mmax_v_store(y + first, e0);
-                mmax_v_store(y + first + MMAX_LANES, e1);
-                pair[k] = mmax_v_add(e0, e1);
+            if (!MMAX_AHEAD && chunk == 0) {
+                MMAX_ADD(pair[k], k)
             }
         }
-        MMAX_ADD_PAIRS();
+        for (size_t at = chunk; at < end; at += MMAX_PAIR) {
+            MMAX_EACH(k)
+            {
+                const size_t first = at + (size_t)(k * MMAX_WIDTH), second = first + MMAX_LANES;
+                mmax_vec e0, e1;
+                if (MMAX_AHEAD) {
+                    MMAX_ADD(pair[k], k)
+                }
+                MMAX_STEP(e0, 0, k, first)
+                MMAX_STEP(e1, 1, k, second)
+                if (MMAX_AHEAD) {
+                    pair[k] = mmax_v_add(e0, e1);
+                } else {
+                    MMAX_ADD(mmax_v_add(e0, e1), k)
+                }
+            }
+        }
         MMAX_EACH(k)
         {
+            if (MMAX_AHEAD) {
+                MMAX_ADD(pair[k], k)
+                pair[k] = mmax_v_zero();
+            }
             total[k] = mmax_v_sub(total[k], above);
-            pair[k] = mmax_v_zero();
         }
         MMAX_(sum_add)(sum, total);
         MMAX_(sum_add)(sum, lost);
     }
 #    undef MMAX_BEGIN
-#    undef MMAX_END
-#    undef MMAX_ADD_PAIRS
+#    undef MMAX_STEP
+#    undef MMAX_ADD
 #    undef MMAX_TERM
     return MMAX_(sum_total)(sum);
 }
@@ -6364,6 +6373,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_PAIR
 #    undef MMAX_CHUNK
 #    undef MMAX_EXP_CHUNK
+#    undef MMAX_AHEAD
 #    undef MMAX_ABOVE_EXPS
 #    undef MMAX_SWEEP
 #    undef MMAX_MOST_SUMS

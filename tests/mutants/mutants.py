@@ -192,12 +192,12 @@ m("evsoftmax: epsilon is forgotten", "mmax_v_mul(e, mmax_v_set(c->epsilon))", "m
 m = function("MMAX_INLINE double MMAX_(exp_row)(", "avx2")
 m("exp: the entry after a whole block is lost", "if (left > MMAX_LANES) {", "if (left > MMAX_LANES + 1) {", "forward")
 m("exp: what is left of a long row is summed twice", "if (whole == 0) {", "if (1) {", "forward")
-m("exp: the last pairs of a chunk are summed twice", "above);\n            pair[k] = mmax_v_zero();", "above);", "forward")
-m("exp: the next step has scores of this one", "MMAX_BEGIN(first_next + MMAX_LANES)", "MMAX_BEGIN(first + MMAX_LANES)",
+m("exp: the last pairs of a chunk are summed twice", "pair[k] = mmax_v_zero();\n            }\n            total", "}\n            total", "forward")
+m("exp: the next step has scores of this one", "whole ? first + MMAX_PAIR : first", "whole ? first : first",
   "forward")
 m("exp: roundings of the sum are dropped", "MMAX_(sum_add)(sum, lost);", "", "forward")
 m("exp: roundings of the sum have the wrong sign",
-  "mmax_v_add(lost[k], mmax_v_sub(pair[k]", "mmax_v_sub(lost[k], mmax_v_sub(pair[k]", "forward")
+  "mmax_v_add(lost[k], mmax_v_sub(both_", "mmax_v_sub(lost[k], mmax_v_sub(both_", "forward")
 
 m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(")
 m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE);", "w.smallest = 0;",
