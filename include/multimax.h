@@ -689,14 +689,6 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_HAVE_SCALAR 1
 #    endif
 
-/* Whether gcc optimizes, for speed, more than one instance of x86. See "instances". */
-#    if MMAX_GNUC && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && MMAX_X86 && \
-        !defined(MULTIMAX_NO_DISPATCH)
-#        define MMAX_BRIEFLY 1
-#    else
-#        define MMAX_BRIEFLY 0
-#    endif
-
 /* To be asked before the pragmas below change it. */
 #    if defined(__clang__) && defined(__FINITE_MATH_ONLY__) && __FINITE_MATH_ONLY__
 #        define MMAX_CLANG_FAST 1
@@ -2995,7 +2987,7 @@ MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, in
 #    endif
 
 /* 2 sinh and 2 cosh of a register, relative to the origin. Of a usual size, exp(-s) shares the reduction of exp(s): its
- * k and f are those with the other sign. */
+ * k and f are those with the other sign. In two halves, the first of which only those of a usual size have. */
 MMAX_INLINE MMAX_(reduced) MMAX_(sinh_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c)
 {
     return MMAX_(reduced_of)(mmax_v_abs(x), mmax_v_set(o->rounder), c);
@@ -3039,7 +3031,7 @@ MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, 
 
 /* ---- softmax, multimax, evsoftmax ---- */
 
-/* One register of exponentials, 0 at masked entries. */
+/* One register of exponentials, 0 at masked entries, in two halves. */
 MMAX_INLINE MMAX_(reduced) MMAX_(exp_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int kind)
 {
     return MMAX_(reduced_of)(MMAX_(centre)(x, o, c, kind), mmax_v_set(o->rounder), c);
@@ -3104,13 +3096,17 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
         MMAX_(sum_add)(sum, pair);
     }
 #    define MMAX_BEGIN(at) MMAX_(exp_begin)(mmax_v_load(x + (at)), o, c, kind)
-#    define MMAX_STEP(e, half, k, first)                                                                            \
-        e = MMAX_(exp_end)(MMAX_AHEAD ? ahead[half][k] : MMAX_BEGIN(first), mmax_v_load(x + first), o, c, function, \
-                           kind);                                                                                   \
-        if (MMAX_AHEAD) {                                                                                           \
-            ahead[half][k] = MMAX_BEGIN(at + MMAX_PAIR < whole ? first + MMAX_PAIR : first);                        \
-        }                                                                                                           \
-        mmax_v_store(y + first, e);
+#    define MMAX_STEP(e, half, k, first)                                                         \
+        {                                                                                        \
+            const mmax_vec x_ = mmax_v_load(x + first);                                          \
+            if (MMAX_AHEAD) {                                                                    \
+                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);                    \
+                ahead[half][k] = MMAX_BEGIN(at + MMAX_PAIR < whole ? first + MMAX_PAIR : first); \
+            } else {                                                                             \
+                e = MMAX_(exp_part)(x_, o, c, function, kind);                                   \
+            }                                                                                    \
+            mmax_v_store(y + first, e);                                                          \
+        }
 #    define MMAX_ADD(terms, k)                                                                           \
         {                                                                                                \
             const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
@@ -3581,39 +3577,29 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
  * What a row has one of, a register has for all of them. The same arithmetic as row by row.
  */
 #    if MMAX_FAST
-/* One number of each of MMAX_WIDTH rows, a register from MMAX_WIDTH registers: row r's result is in lane r. */
-#        define MMAX_ACROSS(name, op)                                                                \
-            MMAX_INLINE mmax_vec MMAX_(name##_pair)(mmax_vec a, mmax_vec b)                          \
-            {                                                                                        \
-                return op(mmax_v_zip_low(a, b), mmax_v_zip_high(a, b));                              \
-            }                                                                                        \
-            MMAX_INLINE mmax_vec MMAX_(name##_2)(const mmax_real *rows, int step)                    \
-            {                                                                                        \
-                return MMAX_(name##_pair)(mmax_v_load(rows), mmax_v_load(rows + step * MMAX_WIDTH)); \
-            }                                                                                        \
-            MMAX_INLINE mmax_vec MMAX_(name##_4)(const mmax_real *rows, int step)                    \
-            {                                                                                        \
-                return MMAX_(name##_pair)(MMAX_(name##_2)(rows, 2 * step),                           \
-                                          MMAX_(name##_2)(rows + step * MMAX_WIDTH, 2 * step));      \
-            }                                                                                        \
-            MMAX_INLINE mmax_vec MMAX_(name##_8)(const mmax_real *rows, int step)                    \
-            {                                                                                        \
-                return MMAX_(name##_pair)(MMAX_(name##_4)(rows, 2 * step),                           \
-                                          MMAX_(name##_4)(rows + step * MMAX_WIDTH, 2 * step));      \
-            }                                                                                        \
-            MMAX_INLINE mmax_vec MMAX_(name##_16)(const mmax_real *rows, int step)                   \
-            {                                                                                        \
-                return MMAX_(name##_pair)(MMAX_(name##_8)(rows, 2 * step),                           \
-                                          MMAX_(name##_8)(rows + step * MMAX_WIDTH, 2 * step));      \
-            }                                                                                        \
-            MMAX_INLINE mmax_vec MMAX_(name)(const mmax_real *rows)                                  \
-            {                                                                                        \
-                return MMAX_WIDTH == 16  ? MMAX_(name##_16)(rows, 1)                                 \
-                       : MMAX_WIDTH == 8 ? MMAX_(name##_8)(rows, 1)                                  \
-                       : MMAX_WIDTH == 4 ? MMAX_(name##_4)(rows, 1)                                  \
-                                         : MMAX_(name##_2)(rows, 1);                                 \
+/* halve(j_, j_ + half_) for half_ = count / 2, .. 1 and the j_ below it, count being at most 16 */
+#        define MMAX_HALVE(count, halve)                             \
+            MMAX_UNROLL for (int level_ = 1; level_ < 5; ++level_)   \
+            {                                                        \
+                const int half_ = (count) >> level_;                 \
+                MMAX_UNROLL for (int j_ = 0; j_ < (count) / 2; ++j_) \
+                {                                                    \
+                    if (j_ < half_) {                                \
+                        halve;                                       \
+                    }                                                \
+                }                                                    \
             }
-MMAX_ACROSS(across_max, mmax_v_max)
+/* One number of each row, in a register from as many registers as it has lanes: that of row[r] in lane r. */
+#        define MMAX_ACROSS(op, zip, row, count) \
+            MMAX_HALVE(count, row[j_] = op(zip##_low(row[j_], row[j_ + half_]), zip##_high(row[j_], row[j_ + half_])))
+
+MMAX_INLINE mmax_vec MMAX_(across_max)(const mmax_real *rows)
+{
+    mmax_vec row[MMAX_WIDTH];
+    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { row[r] = mmax_v_load(rows + r * MMAX_WIDTH); }
+    MMAX_ACROSS(mmax_v_max, mmax_v_zip, row, MMAX_WIDTH)
+    return row[0];
+}
 
 /* The sum of a row's only pair of blocks; `one` says that only its first register is not 0. */
 MMAX_INLINE void MMAX_(short_sum)(MMAX_(sum) * sum, const mmax_vec *pair, int one)
@@ -3636,18 +3622,6 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS
 {
 #        if !MMAX_PASS_DOUBLE && defined(mmax_d_zip_low)
 #            define MMAX_SIDE (8 / MMAX_DREGS) /* doubles in a register */
-/* add(j_, j_ + half_) for half_ = count / 2, .. 1 and j_ below it */
-#            define MMAX_HALVE(count, add)                               \
-                MMAX_UNROLL for (int level_ = 1; level_ < 4; ++level_)   \
-                {                                                        \
-                    const int half_ = (count) >> level_;                 \
-                    MMAX_UNROLL for (int j_ = 0; j_ < (count) / 2; ++j_) \
-                    {                                                    \
-                        if (j_ < half_) {                                \
-                            add;                                         \
-                        }                                                \
-                    }                                                    \
-                }
     for (int r = 0; r < MMAX_WIDTH; r += MMAX_SIDE) {
         mmax_dvec row[MMAX_SIDE];
         MMAX_UNROLL for (int i = 0; i < MMAX_SIDE; ++i)
@@ -3657,12 +3631,10 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS
             MMAX_HALVE(MMAX_DREGS, sum.sum[j_] = mmax_d_add(sum.sum[j_], sum.sum[j_ + half_]))
             row[i] = sum.sum[0];
         }
-        MMAX_HALVE(MMAX_SIDE, row[j_] = mmax_d_add(mmax_d_zip_low(row[j_], row[j_ + half_]),
-                                                   mmax_d_zip_high(row[j_], row[j_ + half_])))
+        MMAX_ACROSS(mmax_d_add, mmax_d_zip, row, MMAX_SIDE)
         memcpy(totals + r, row, sizeof row[0]);
     }
 #            undef MMAX_SIDE
-#            undef MMAX_HALVE
 #        else
     for (int r = 0; r < MMAX_WIDTH; ++r) {
         MMAX_(sum) sum;
@@ -4204,7 +4176,7 @@ MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, 
     mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->max), mmax_v_load(g->rounder), c));
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_vec limit = mmax_v_set((mmax_real)(0.999 * (double)e_max[r]));
-        mmax_vec pair[MMAX_REGS];
+        mmax_vec *const pair = pairs[r];
         MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
         for (size_t i = 0; i < registers; ++i) {
             const size_t at = i * MMAX_WIDTH, k = i % MMAX_REGS;
@@ -4212,7 +4184,6 @@ MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, 
                 MMAX_(first_upto)(mmax_v_load(g->e + r * MMAX_GROUP_STRIDE(one) + at), (ptrdiff_t)(n - at));
             pair[k] = mmax_v_add(pair[k], mmax_v_keep(mmax_v_lt(e, limit), e));
         }
-        MMAX_EACH(k) { pairs[r][k] = pair[k]; }
     }
     MMAX_(short_totals)(others, pairs, one);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
@@ -4636,7 +4607,6 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
     MMAX_(loss_of)(&r, b, row);
     /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
     e = sigma && r.gx == r.x ? NULL : r.gx;
-    r.careful = 0;
     for (;;) {
         state = f->begin_row(&r.origin, &r.careful, e, r.x, r.n, c);
         if (state != MMAX_IS_NORMAL) {
@@ -5711,7 +5681,9 @@ MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, c
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
 #    define MMAX_BEGIN(at) MMAX_(sinh_begin)(MMAX_(load_upto)(x + (at), (ptrdiff_t)n - (ptrdiff_t)(at), masked), o, c)
-    MMAX_EACH(k) { ahead[k] = MMAX_BEGIN(k * MMAX_WIDTH); }
+    if (MMAX_FAST) {
+        MMAX_EACH(k) { ahead[k] = MMAX_BEGIN(k * MMAX_WIDTH); }
+    }
 #    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
         mmax_vec sinh_, cosh_;                                                               \
@@ -5720,9 +5692,11 @@ MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, c
             MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, unit, c, kind);    \
             cosh_ = mmax_v_keep(active_, cosh_);                                             \
             sinh_ = mmax_v_keep(active_, sinh_);                                             \
-        } else {                                                                             \
+        } else if (MMAX_FAST) {                                                              \
             MMAX_(sinh_end)(ahead[k], x_, &sinh_, &cosh_, o, unit, c, kind);                 \
             ahead[k] = MMAX_BEGIN(at + MMAX_LANES);                                          \
+        } else {                                                                             \
+            MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                          \
         }                                                                                    \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(cosh_, left)); \
         MMAX_(store_upto)(y + at, left, sinh_);
@@ -6402,6 +6376,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_FUNCTION
 #    undef MMAX_EACH_ROW
 #    undef MMAX_SIDE_BY_SIDE
+#    undef MMAX_HALVE
 #    undef MMAX_ACROSS
 #    undef MMAX_GROUP_REGISTERS
 #    undef MMAX_GROUP_STRIDE
@@ -6681,7 +6656,9 @@ MMAX_PUBLIC(evsoftmax_loss)
 #    define MMAX_PASS 1
 /* Under run-time dispatch these two are for old processors and for tests: gcc spends less time on them, a tenth of the
  * whole, and SSE2 is about as fast. */
-#    if MMAX_BRIEFLY
+#    if MMAX_GNUC && !defined(__clang__) && defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__) && MMAX_X86 && \
+        !defined(MULTIMAX_NO_DISPATCH)
+#        define MMAX_BRIEFLY 1
 #        pragma GCC push_options
 #        pragma GCC optimize("O1")
 #    endif
@@ -6705,7 +6682,8 @@ MMAX_PUBLIC(evsoftmax_loss)
 #        undef MMAX_PASS_DOUBLE
 #        undef MMAX_PASS_SSE2
 #    endif
-#    if MMAX_BRIEFLY
+#    if defined(MMAX_BRIEFLY)
+#        undef MMAX_BRIEFLY
 #        pragma GCC pop_options
 #    endif
 #    if MMAX_HAVE_AVX2
@@ -7014,7 +6992,6 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_HAVE_AVX2
 #    undef MMAX_HAVE_AVX512
 #    undef MMAX_HAVE_SCALAR
-#    undef MMAX_BRIEFLY
 #    undef MMAX_SCALAR_FMA
 #    undef MMAX_EVAL_METHOD
 #    undef MMAX_DEFINE

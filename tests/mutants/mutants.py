@@ -239,8 +239,9 @@ m = function("MMAX_INLINE void MMAX_(group_log_sums)(", "avx2")
 m("short rows: the rest beside a large entry is lost", "total >= 1.75 * top", "1", "bits losses")
 m("short rows: equal largest entries are left out", "total >= 1.75 * top", "0", "bits losses")
 
-m = function("MMAX_INLINE void MMAX_(short_totals)(", "avx2")
-m("short rows: sums go to the wrong row", "row[j_ + half_]),\n", "row[half_]),\n", "bits losses")
+m = function("#        define MMAX_ACROSS(op, zip, row, count)", "avx2")
+m("short rows: sums go to the wrong row", "zip##_low(row[j_], row[j_ + half_])", "zip##_low(row[j_], row[half_])",
+  "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_logs)(", "avx2")
 m("short rows: NaN is not seen by the logarithm", "!mmax_f64_is_finite(g->total[r])", "0", "bits special_cases")
