@@ -898,10 +898,10 @@ MMAX_INLINE double mmax_largest(double a, double b)
 }
 
 /* The position of the lowest bit of a mask that is not 0. */
-MMAX_INLINE int mmax_lowest_bit(unsigned mask)
+MMAX_INLINE int mmax_lowest_bit(uint64_t mask)
 {
 #    if MMAX_GNUC
-    return __builtin_ctz(mask);
+    return __builtin_ctzll(mask);
 #    else
     int position = 0;
     while (!(mask >> position & 1)) {
@@ -2203,11 +2203,13 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 /* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums; what
  * is left over of a row, which they do once, by two steps at most. */
 #    if MMAX_FAST
-#        define MMAX_EACH(k)      MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
-#        define MMAX_EACH_REST(k) MMAX_UNROLL_TWICE for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH(k)         MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH_REST(k)    MMAX_UNROLL_TWICE for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH_OF_PAIR(k) MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
 #    else
-#        define MMAX_EACH(k)      for (int k = 0; k < MMAX_REGS; ++k)
-#        define MMAX_EACH_REST(k) for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH(k)         for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH_REST(k)    for (int k = 0; k < MMAX_REGS; ++k)
+#        define MMAX_EACH_OF_PAIR(k) for (int k = 0; k < 2 * MMAX_REGS; ++k)
 #    endif
 #    define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
 
@@ -4750,12 +4752,14 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
 }
 
 /* ---- sparsemax, entmax15 ----
- * Relative to the largest score, z = scale (x - max), only z > -1 (sparsemax) or z > -2 (entmax15) can be in the
- * support. These candidates are collected once, in index order, and tau is found on them; where they are too many for
- * the buffer, they are collected again in every step. In units where the weight is a power of v = u - tau (sparsemax:
- * u = z, entmax15: u = z/2), both have u <= 0, -1 <= tau < 0.
+ * In units where the weight is a power of v = u - tau (sparsemax: u = scale (x - max), entmax15: half of it), both have
+ * u <= 0, -1 <= tau < 0, and only u > tau is in the support. tau of some of a row's entries is not above that of all: one
+ * step towards tau of the heads, the largest of every MMAX_HEADSth entry, gives a bound, and what is above it, the
+ * candidates, is collected once, in index order. tau is found on them; where they are too many for the buffer, they are
+ * collected again in every step.
  */
 #    define MMAX_BUFFER (4 * MMAX_CHUNK)
+#    define MMAX_HEADS  (MMAX_LANES / 2)
 
 typedef struct MMAX_(units) {
     mmax_real max, high, low; /* u = (high + low) (x - max) */
@@ -4766,8 +4770,8 @@ typedef struct MMAX_(candidates) {
     mmax_real *near_top; /* their x */
     size_t room;         /* for so many, and MMAX_PAIR more */
     const mmax_real *x;
-    size_t n, next, count; /* entries of x, the next one to look at, the candidates held */
-    mmax_real bound;
+    size_t n, next, count;  /* entries of x, the next one to look at, the candidates held */
+    mmax_real bound, start; /* of the candidates; for the search of tau */
     MMAX_(units) units;
     double unit;           /* u = unit (x - max) */
     double part, per_part; /* u = per_part (part x - part max), see MMAX_(begin_candidates) */
@@ -4799,67 +4803,95 @@ MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, const MMAX_(units) * units, c
     return MMAX_(in_units)(d, units);
 }
 
-#    if !defined(mmax_v_collect)
-/* Writes the chosen lanes of x side by side to `to`; returns how many they are. */
-MMAX_INLINE size_t MMAX_(append)(mmax_real *to, mmax_vec x, mmax_mask chosen)
+/* The largest of the entries i, i + MMAX_HEADS, i + 2 MMAX_HEADS .. for each i < MMAX_HEADS; returns that of all. */
+MMAX_STATIC mmax_real MMAX_(heads)(mmax_real *heads, const mmax_real *x, size_t n)
 {
-    mmax_real lanes[MMAX_WIDTH];
-    size_t count = 0;
-    mmax_v_store(lanes, x);
-    for (unsigned bits = mmax_m_bits(chosen); bits != 0; bits &= bits - 1) {
-        to[count++] = lanes[mmax_lowest_bit(bits)];
-    }
-    return count;
-}
-#    endif
-
-/* Appends candidates until there is no room or the row has no more; NaN counts as one. What a block brings beyond the
- * room waits in the buffer's last places. Entries a little below the bound may be among them. */
-MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w)
-{
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), reach = mmax_v_set(w->bound);
-    size_t next = w->next, count = w->count;
-#    if defined(mmax_v_collect)
-    /* Whether a register has one is as good as random; a branch only for several at once. */
-    for (; next < w->n && count < w->room; next += MMAX_PAIR) {
-        const ptrdiff_t left = (ptrdiff_t)(w->n - next);
-        mmax_vec block[2 * MMAX_REGS];
-        mmax_mask close[2 * MMAX_REGS], any = mmax_m_none();
-        if (left >= MMAX_PAIR) {
-            MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+    const mmax_vec masked = mmax_v_set(MMAX_MASK);
+    mmax_vec max[MMAX_REGS];
+    MMAX_EACH(k) { max[k] = masked; }
+    for (size_t at = 0; at < n; at += MMAX_LANES) {
+        const ptrdiff_t left = (ptrdiff_t)(n - at);
+        if (left >= MMAX_LANES) {
+            MMAX_EACH(k) { max[k] = mmax_v_max(mmax_v_load(x + at + k * MMAX_WIDTH), max[k]); }
+        } else {
+            MMAX_EACH(k)
             {
-                block[k] = mmax_v_load(w->x + next + k * MMAX_WIDTH);
+                const mmax_vec logit = MMAX_(load_upto)(x + at + k * MMAX_WIDTH, left - k * MMAX_WIDTH, masked);
+                max[k] = mmax_v_max(logit, max[k]);
+            }
+        }
+    }
+    for (int k = 0; k < MMAX_REGS / 2; ++k) {
+        max[k] = mmax_v_max(max[k], max[k + MMAX_REGS / 2]);
+        mmax_v_store(heads + k * MMAX_WIDTH, max[k]);
+        max[0] = mmax_v_max(max[k], max[0]);
+    }
+    return mmax_v_hmax(max[0]);
+}
+
+/* Appends to the `count` entries of `to` what of x[*next], .. x[n - 1] is above `bound` or NaN, until they are `room` or
+ * more: what a block brings beyond the room takes some of MMAX_PAIR more places. Returns how many they are then, and moves
+ * `next` on. */
+MMAX_INLINE size_t MMAX_(append_above)(mmax_real *to, size_t count, size_t room, const mmax_real *x, size_t n,
+                                       size_t *next, mmax_real bound)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), limit = mmax_v_set(bound);
+    size_t at = *next;
+    for (; at < n && count < room; at += MMAX_PAIR) {
+        const ptrdiff_t left = (ptrdiff_t)(n - at);
+        uint64_t bits = 0;
+        /* Which they are is as good as random: a branch only for several at once. */
+        if (left < MMAX_PAIR) {
+            for (int k = 0; k < left; k += MMAX_WIDTH) {
+                const mmax_vec logit = MMAX_(load_upto)(x + at + k, left - k, masked);
+                const mmax_mask above = mmax_v_nle(logit, limit);
+#    if defined(mmax_v_collect)
+                mmax_v_collect(to + count, logit, above);
+                count += mmax_m_count(above);
+#    else
+                bits |= (uint64_t)mmax_m_bits(above) << k;
+#    endif
             }
         } else {
-            MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+            mmax_vec block[2 * MMAX_REGS];
+            mmax_mask above[2 * MMAX_REGS];
+            MMAX_EACH_OF_PAIR(k)
             {
-                block[k] = MMAX_(load_upto)(w->x + next + k * MMAX_WIDTH, left - k * MMAX_WIDTH, masked);
+                block[k] = mmax_v_load(x + at + k * MMAX_WIDTH);
+                above[k] = mmax_v_nle(block[k], limit);
+                bits |= (uint64_t)mmax_m_bits(above[k]) << (k * MMAX_WIDTH);
             }
-        }
-        MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
-        {
-            close[k] = mmax_v_nle(block[k], reach);
-            any = mmax_m_or(any, close[k]);
-        }
-        if (mmax_m_bits(any) != 0) {
-            MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+#    if defined(mmax_v_collect)
+            MMAX_EACH_OF_PAIR(k)
             {
-                mmax_v_collect(w->near_top + count, block[k], close[k]);
-                count += mmax_m_count(close[k]);
+                if (bits != 0) {
+                    mmax_v_collect(to + count, block[k], above[k]);
+                    count += mmax_m_count(above[k]);
+                }
             }
-        }
-    }
-#    else
-    for (; next < w->n && count < w->room; next += MMAX_WIDTH) {
-        const mmax_vec x = MMAX_(load_upto)(w->x + next, (ptrdiff_t)(w->n - next), masked);
-        const mmax_mask close = mmax_v_nle(x, reach);
-        if (mmax_m_bits(close) != 0) {
-            count += MMAX_(append)(w->near_top + count, x, close);
-        }
-    }
+            bits = 0;
 #    endif
-    w->next = next;
-    w->count = count;
+        }
+        while (bits != 0) {
+            uint64_t last = bits;
+            MMAX_UNROLL for (int i = 0; i < 4; ++i)
+            {
+                to[count] = x[at + (size_t)mmax_lowest_bit(last)];
+                count += bits != 0;
+                bits &= bits - 1;
+                last = bits != 0 ? bits : last;
+            }
+        }
+    }
+    *next = at;
+    return count;
+}
+
+/* Appends candidates until there is no room or the row has no more; NaN counts as one. Entries a little below the bound
+ * may be among them. */
+MMAX_STATIC void MMAX_(collect)(MMAX_(candidates) * w)
+{
+    w->count = MMAX_(append_above)(w->near_top, w->count, w->room, w->x, w->n, &w->next, w->bound);
 }
 
 /* Sums over the candidates above t: how many, v = u - t, and v^2. */
@@ -4956,29 +4988,35 @@ typedef struct MMAX_(tau) {
 
 #    define MMAX_TAU_PASSES (MMAX_PASS_DOUBLE ? 74 : 34)
 
+/* Newton's step from t, for entmax15 on | v | - 1: never past tau, as no tangent of a convex function is above it. */
+MMAX_INLINE double MMAX_(safe_step)(const MMAX_(above) * a, int function)
+{
+    const double norm = function == MMAX_SPARSEMAX ? 0 : mmax_f64_sqrt(a->second);
+    return function == MMAX_SPARSEMAX ? a->excess / a->count : norm * a->excess / ((norm + 1) * a->first);
+}
+
 /* How far tau lies above t, if the entries above t are the support. They are where as many of them were above the t
  * that this one came from: then `exact` is set, but not for a long step of entmax15, in which roundings would count. */
 MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last_count, int *exact, int function)
 {
     *exact = a->count == last_count;
-    if (function == MMAX_SPARSEMAX) {
-        return a->excess / a->count;
-    } else {
-        /* The nearer root of sum (v - step)^2 = 1; where so many entries have none, Newton's step on | v | - 1. */
+    if (function == MMAX_ENTMAX15) {
+        /* The nearer root of sum (v - step)^2 = 1, unless so many entries have none. */
         const double root = mmax_s_dfma(a->first, a->first, -mmax_product(a->count, a->excess));
-        const double norm = mmax_f64_sqrt(root > 0 ? root : a->second);
-        const double step = root > 0 ? a->excess / (a->first + norm) : norm * a->excess / ((norm + 1) * a->first);
+        const double step = root > 0 ? a->excess / (a->first + mmax_f64_sqrt(root)) : 0;
         *exact = *exact && root > 0 && step < -t / 64 && step > t / 64;
-        return step;
+        if (root > 0) {
+            return step;
+        }
     }
+    return MMAX_(safe_step)(a, function);
 }
 
-/* The step from a point below the root of a convex decreasing function never passes it; where that is slow, bisection
- * takes turns. Returns 0 where the row holds NaN. */
+/* Where steps are slow, bisection takes turns. Returns 0 where the row holds NaN. */
 MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const MMAX_(call) * c, int function)
 {
-    mmax_real t = -1, lower = -1, upper = 0;
-    double step = 0, lower_step = 0, last_count = -1;
+    mmax_real t = w->start, lower = -1, upper = 0;
+    double step = 0, lower_step = (double)t - (double)lower, last_count = -1;
     for (tau->passes = 1;; ++tau->passes) {
         const MMAX_(above) a = MMAX_(sums_above)(w, t, c, function);
         mmax_real next;
@@ -5074,16 +5112,17 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
                                         int function)
 {
     const mmax_real unit = function == MMAX_SPARSEMAX ? 1 : (mmax_real)0.5;
-    MMAX_(extremes) e;
+    MMAX_LINE mmax_real heads[MMAX_HEADS];
+    mmax_real max;
     double top;
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    e = MMAX_(row_extremes)(NULL, x, n, c, function, 0);
-    if (MMAX_UNLIKELY(!mmax_is_finite(e.max))) {
-        return mmax_is_masked(e.max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
+    max = MMAX_(heads)(heads, x, n);
+    if (MMAX_UNLIKELY(!mmax_is_finite(max))) {
+        return mmax_is_masked(max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
     }
-    top = (double)e.max * c->scale;
+    top = (double)max * c->scale;
     if (MMAX_UNLIKELY(!(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
         return top < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
     }
@@ -5091,15 +5130,21 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
     w->n = n;
     w->next = w->count = 0;
     w->units = MMAX_(units_of)(c, function);
-    w->units.max = e.max;
+    w->units.max = max;
     w->unit = c->scale * (double)unit;
     /* Halves, so that no difference overflows. At large scales none can, but twice the unit, and halves of subnormal
      * numbers are rounded. */
     w->part = c->after > 1 ? 1 : 0.5;
     w->per_part = c->after > 1 ? w->unit : 2 * w->unit;
+    w->start = -1;
+    if (n > MMAX_BUFFER) {
+        const MMAX_(above) above = MMAX_(sums_of_few)(heads, MMAX_HEADS, -1, w, function);
+        w->start = (mmax_real)(MMAX_(safe_step)(&above, function) - 1);
+    }
     {
-        /* A little below max - 1/scale, so that rounding loses no candidate. */
-        const double reach = mmax_product(1.0 / ((double)unit * c->scale), 1.001), bound = (double)e.max - reach;
+        /* A little below, so that rounding loses no candidate. */
+        const double reach = mmax_product(1.0 / ((double)unit * c->scale), 0.001 - (double)w->start);
+        const double bound = (double)max - reach;
         const double slack = bound < 0 ? -bound : bound;
         const double low = bound - mmax_product(slack, 1e-6);
         w->bound = low > -MMAX_REAL_MAX ? (mmax_real)low : -MMAX_REAL_MAX;
@@ -5125,18 +5170,11 @@ MMAX_INLINE int MMAX_(begin_threshold)(MMAX_(candidates) * w, MMAX_(tau) * tau, 
                                             const MMAX_(call) * c)                                                 \
         {                                                                                                          \
             return MMAX_(begin_threshold)(w, tau, x, n, c, function);                                              \
-        }                                                                                                          \
-        MMAX_STATIC int MMAX_(name##_candidates)(MMAX_(candidates) * w, const mmax_real *x, size_t n,              \
-                                                 const MMAX_(call) * c)                                            \
-        {                                                                                                          \
-            return MMAX_(begin_candidates)(w, x, n, c, function);                                                  \
         }
 MMAX_EACH_THRESHOLD(sparsemax, MMAX_SPARSEMAX)
 MMAX_EACH_THRESHOLD(entmax15, MMAX_ENTMAX15)
 #    define MMAX_BEGIN_THRESHOLD(function, args) \
         ((function) == MMAX_SPARSEMAX ? MMAX_(begin_sparsemax) args : MMAX_(begin_entmax15) args)
-#    define MMAX_BEGIN_CANDIDATES(function, args) \
-        ((function) == MMAX_SPARSEMAX ? MMAX_(sparsemax_candidates) args : MMAX_(entmax15_candidates) args)
 
 /* y = the weights, or `factor` times them */
 MMAX_INLINE void MMAX_(threshold_weights)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(tau) * row_tau,
@@ -5169,66 +5207,69 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
 }
 
 /* ---- sparsemax, entmax15 of short rows of floats: MMAX_GROUP rows at once, one a lane ----
- * Newton's search from -1 over the candidates in order, in float as far as that goes, then in double; u as the weights
- * have it.
+ * Newton's search from -1 over the entries in order or, of longer rows than MMAX_HEADS, over the heads and then the
+ * candidates; in float as far as that goes, then in double; u as the weights have it.
  */
 #    if MMAX_PASS_DOUBLE
-#        define MMAX_HALVES      (MMAX_WIDTH > 1 ? 2 : 1) /* registers for a column of one register of floats */
+#        define MMAX_ABREAST     (MMAX_REGS <= 2 ? 4 : 2) /* registers at once: one waits for a chain, another works */
 #        define mmax_v_float(p)  mmax_v_widen(p)
 #        define MMAX_LANE_PASSES 24
 #    else
-#        define MMAX_HALVES      1
+#        define MMAX_ABREAST     2
 #        define mmax_v_float(p)  mmax_v_load(p)
 #        define MMAX_LANE_PASSES 8
 #    endif
 
-/* A step for each lane: as tau_step, of the entries above t. */
-MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec second, int function)
+/* A step for each lane: as tau_step, of the entries above t; `safe` says that it must not pass tau. */
+MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec second, int safe, int function)
 {
     const mmax_vec one = mmax_v_set(1);
     if (function == MMAX_SPARSEMAX) {
         return mmax_v_div(mmax_v_sub(first, one), count);
     } else {
-        const mmax_vec excess = mmax_v_sub(second, one);
+        const mmax_vec excess = mmax_v_sub(second, one), least = mmax_v_set(safe ? MMAX_REAL_MAX : 0);
         const mmax_vec root = mmax_v_sub(mmax_v_product(first, first), mmax_v_product(count, excess));
-        const mmax_mask has_root = mmax_v_lt(mmax_v_zero(), root);
+        const mmax_mask has_root = mmax_v_lt(least, root);
         const mmax_vec norm = mmax_v_sqrt(mmax_v_select(has_root, root, second));
         return mmax_v_div(mmax_v_select(has_root, excess, mmax_v_mul(norm, excess)),
                           mmax_v_select(has_root, mmax_v_add(first, norm), mmax_v_mul(mmax_v_add(norm, one), first)));
     }
 }
 
-/* tau of each lane, from `start` and the n columns u; 1 where it was not found. Entries that are no candidates add 0.
- * Returns the number of steps.
+/* tau of MMAX_ABREAST registers' lanes, from `start` and n columns u of `lanes` each; 1 where it was not found. Entries
+ * that are no candidates add 0. Returns the number of steps.
  * A step ends on tau if it has the right support: sparsemax must know that it passed no u; for entmax15 those that a
- * step of relative size d passed count d^2. The float search leaves the last step to the double one. */
-MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u, size_t n, int function)
+ * step of relative size d passed count d^2. The float search leaves the last step to the double one; with `safe` it ends
+ * somewhere below tau. */
+MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u, size_t n, size_t lanes, int safe,
+                            int function)
 {
     const int exact = MMAX_PASS_DOUBLE && function == MMAX_SPARSEMAX;
-    const double relative = !MMAX_PASS_DOUBLE ? 0.0009765625          /* 2^-10 */
-                            : exact           ? 9.313225746154785e-10 /* 2^-30 */
-                                              : 7.62939453125e-06 /* 2^-17 */;
+    const double relative = safe                ? 0.25
+                            : !MMAX_PASS_DOUBLE ? 0.0009765625          /* 2^-10 */
+                            : exact             ? 9.313225746154785e-10 /* 2^-30 */
+                                                : 7.62939453125e-06 /* 2^-17 */;
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), last_step = mmax_v_set((mmax_real)-relative);
-    mmax_vec t[2];
-    mmax_mask moving[2];
+    mmax_vec t[MMAX_ABREAST];
+    mmax_mask moving[MMAX_ABREAST];
     unsigned any = 1;
     int pass = 0;
-    MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
         t[h] = mmax_v_float(start + h * MMAX_WIDTH);
         moving[h] = mmax_v_lt(t[h], zero);
     }
     for (; any && pass < MMAX_LANE_PASSES; ++pass) {
-        mmax_vec count[2], first[2], second[2], closest[2];
-        MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+        mmax_vec count[MMAX_ABREAST], first[MMAX_ABREAST], second[MMAX_ABREAST], closest[MMAX_ABREAST];
+        MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
         {
             count[h] = first[h] = second[h] = zero;
             closest[h] = one;
         }
         for (size_t i = 0; i < n; ++i) {
-            MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+            MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
             {
-                const mmax_vec above = mmax_v_sub(mmax_v_float(u + (i * MMAX_HALVES + (size_t)h) * MMAX_WIDTH), t[h]);
+                const mmax_vec above = mmax_v_sub(mmax_v_float(u + i * lanes + h * MMAX_WIDTH), t[h]);
                 const mmax_vec v = mmax_v_max(above, zero);
                 count[h] = mmax_v_add_where(mmax_v_lt(zero, v), count[h], one);
                 first[h] = mmax_v_add(first[h], v);
@@ -5241,9 +5282,10 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
             }
         }
         any = 0;
-        MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+        MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
         {
-            const mmax_vec step = MMAX_(lane_step)(count[h], first[h], second[h], function), size = mmax_v_abs(step);
+            const mmax_vec step = MMAX_(lane_step)(count[h], first[h], second[h], safe, function),
+                           size = mmax_v_abs(step);
             t[h] = mmax_v_select(moving[h], mmax_v_add(t[h], step), t[h]);
             moving[h] = mmax_m_and(moving[h], mmax_v_lt(mmax_v_mul(t[h], last_step), size));
             if (exact) {
@@ -5252,63 +5294,67 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
             any |= mmax_m_bits(moving[h]);
         }
     }
-    MMAX_UNROLL for (int h = 0; h < MMAX_HALVES; ++h)
+    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
         mmax_v_store(taus + h * MMAX_WIDTH, MMAX_PASS_DOUBLE ? mmax_v_select(moving[h], one, t[h]) : t[h]);
     }
     return pass;
 }
 
-#    if MMAX_PASS_DOUBLE
-MMAX_STATIC int MMAX_(sparsemax_taus)(double *taus, const float *start, const float *u, size_t n)
-{
-    return MMAX_(taus)(taus, start, u, n, MMAX_SPARSEMAX);
-}
-MMAX_STATIC int MMAX_(entmax15_taus)(double *taus, const float *start, const float *u, size_t n)
-{
-    return MMAX_(taus)(taus, start, u, n, MMAX_ENTMAX15);
-}
-#    else
-#        define MMAX_GROUP      MMAX_WIDTH
+#    define MMAX_INSTANCE(name, function)                                                                   \
+        MMAX_STATIC void MMAX_(name##_taus)(mmax_real * taus, const float *start, const float *u, size_t n, \
+                                            size_t lanes, int safe)                                         \
+        {                                                                                                   \
+            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                              \
+                MMAX_(taus)(taus + at, start + at, u + at, n, lanes, safe, function);                       \
+            }                                                                                               \
+        }
+MMAX_INSTANCE(sparsemax, MMAX_SPARSEMAX)
+MMAX_INSTANCE(entmax15, MMAX_ENTMAX15)
+#    undef MMAX_INSTANCE
+
+#    if !MMAX_PASS_DOUBLE
+#        define MMAX_TAUS(function, of_type, args) \
+            ((function) == MMAX_SPARSEMAX ? of_type(sparsemax_taus) args : of_type(entmax15_taus) args)
+#        define MMAX_GROUP      (MMAX_ABREAST * MMAX_WIDTH)
 #        define MMAX_GROUP_COLS 1024 /* longer rows go by themselves, */
-#        define MMAX_GROUP_MOST 256  /* and rows with more candidates */
-#        if defined(mmax_v_collect)
-#            define MMAX_DIRECT 16 /* shorter rows are taken whole */
-#        else
-#            define MMAX_DIRECT 64
-#        endif
+#        define MMAX_GROUP_MOST 128  /* and rows with more candidates */
 
 typedef struct MMAX_(lanes) {
+    const float *from[MMAX_GROUP]; /* what is searched of a row: all, its heads, its candidates */
+    size_t count[MMAX_GROUP], most;
     MMAX_LINE float u[MMAX_GROUP_MOST * MMAX_GROUP]; /* columns: first of x */
     MMAX_LINE float kept[MMAX_GROUP][MMAX_GROUP_MOST + MMAX_PAIR];
     MMAX_LINE float max[MMAX_GROUP];
-    MMAX_LINE float start[MMAX_GROUP];
-    MMAX_LINE double tau[MMAX_GROUP];
+    MMAX_LINE float bound[MMAX_GROUP]; /* of the candidates */
+    MMAX_LINE float tau[MMAX_GROUP];
+    MMAX_LINE double exact[MMAX_GROUP]; /* tau */
+    mmax_mask bad[MMAX_ABREAST];        /* rows that are not finite */
 } MMAX_(lanes);
 
-/* Columns `at` and following of rows that have count[r] entries; the others are -inf. */
+/* Columns `at` and following of MMAX_WIDTH rows that have count[r] entries; the others are -inf. */
 MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size_t *count, size_t at)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
-    mmax_vec block[MMAX_GROUP];
-    MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r)
+    mmax_vec block[MMAX_WIDTH];
+    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r)
     {
         block[r] = MMAX_(load_upto)(rows[r] + (count[r] > at ? at : 0), (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
     }
 #        if defined(mmax_v_zip_low)
     MMAX_UNROLL for (int width = 1; width < MMAX_WIDTH; width *= 2)
     {
-        mmax_vec zipped[MMAX_GROUP];
-        MMAX_UNROLL for (int r = 0; r < MMAX_GROUP / 2; ++r)
+        mmax_vec zipped[MMAX_WIDTH];
+        MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH / 2; ++r)
         {
-            zipped[2 * r] = mmax_v_zip_low(block[r], block[r + MMAX_GROUP / 2]);
-            zipped[2 * r + 1] = mmax_v_zip_high(block[r], block[r + MMAX_GROUP / 2]);
+            zipped[2 * r] = mmax_v_zip_low(block[r], block[r + MMAX_WIDTH / 2]);
+            zipped[2 * r + 1] = mmax_v_zip_high(block[r], block[r + MMAX_WIDTH / 2]);
         }
-        MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r) { block[r] = zipped[r]; }
+        MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { block[r] = zipped[r]; }
     }
-    MMAX_UNROLL for (int r = 0; r < MMAX_GROUP; ++r) { mmax_v_store(u + r * MMAX_WIDTH, block[r]); }
+    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { mmax_v_store(u + r * MMAX_GROUP, block[r]); }
 #        else
-    for (int r = 0; r < MMAX_GROUP; ++r) {
+    for (int r = 0; r < MMAX_WIDTH; ++r) {
         float lanes[MMAX_WIDTH];
         mmax_v_store(lanes, block[r]);
         for (int i = 0; i < MMAX_WIDTH; ++i) {
@@ -5318,61 +5364,92 @@ MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size
 #        endif
 }
 
+/* u, and at first the rows' maxima. */
+MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, const MMAX_(units) * units, int first)
+{
+    const size_t most = w->most;
+    for (size_t at = 0; at < most; at += MMAX_WIDTH) {
+        for (size_t r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
+            MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at);
+        }
+    }
+    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    {
+        float *const columns = w->u + h * MMAX_WIDTH;
+        mmax_vec max = first ? mmax_v_set(MMAX_MASK) : mmax_v_load(w->max + h * MMAX_WIDTH);
+        mmax_mask bad = mmax_m_none();
+        for (size_t i = 0; first && i < most; ++i) {
+            max = mmax_v_max(mmax_v_load(columns + i * MMAX_GROUP), max);
+        }
+        for (size_t i = 0; i < most; ++i) {
+            const mmax_vec logit = mmax_v_load(columns + i * MMAX_GROUP);
+            bad = mmax_m_or(bad, mmax_v_nle(logit, mmax_v_set(MMAX_REAL_MAX)));
+            mmax_v_store(columns + i * MMAX_GROUP, MMAX_(in_units)(mmax_v_sub(logit, max), units));
+        }
+        mmax_v_store(w->max + h * MMAX_WIDTH, max);
+        w->bad[h] = bad;
+    }
+}
+
 /* `rows` rows of n[r] entries, at most MMAX_GROUP. One that is not finite, or whose tau was not found, goes by itself. */
 MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, size_t rows, const size_t *n, const mmax_shape *s,
                                         const MMAX_(call) * c, int function)
 {
     MMAX_(lanes) w;
     MMAX_(units) units = MMAX_(units_of)(c, function);
-    const float *from[MMAX_GROUP];
-    size_t count[MMAX_GROUP], most = 0;
-    mmax_vec max = mmax_v_set(MMAX_MASK), top;
-    mmax_mask bad = mmax_m_none();
-    unsigned alone;
-    MMAX_(candidates) found;
-    found.room = MMAX_GROUP_MOST;
+    unsigned alone[MMAX_ABREAST];
+    int heads = 0;
+    w.most = 0;
     for (size_t r = 0; r < MMAX_GROUP; ++r) {
-        from[r] = x + (r < rows ? r * s->x_stride : 0);
-        count[r] = r < rows ? n[r] : 0;
-        if (count[r] > MMAX_DIRECT) {
-            int row;
-            found.near_top = w.kept[r];
-            row = MMAX_BEGIN_CANDIDATES(function, (&found, from[r], n[r], c));
-            count[r] = row == MMAX_IS_NORMAL && found.whole ? found.count : 0;
-            from[r] = w.kept[r];
+        w.from[r] = x + (r < rows ? r * s->x_stride : 0);
+        w.count[r] = r < rows ? n[r] : 0;
+        w.tau[r] = -1;
+        if (w.count[r] > MMAX_HEADS) {
+            MMAX_(heads)(w.kept[r], w.from[r], w.count[r]);
+            w.from[r] = w.kept[r];
+            w.count[r] = MMAX_HEADS;
+            heads = 1;
         }
-        most = count[r] > most ? count[r] : most;
+        w.most = w.count[r] > w.most ? w.count[r] : w.most;
     }
-    for (size_t at = 0; at < most; at += MMAX_WIDTH) {
-        MMAX_(transpose)(w.u + at * MMAX_GROUP, from, count, at);
+    MMAX_(begin_lanes)(&w, &units, 1);
+    if (heads) {
+        /* of 1 in units, and so much more that no rounding loses a candidate */
+        const mmax_vec reach = mmax_v_set((float)(1 / (c->scale * (function == MMAX_SPARSEMAX ? 1 : 0.5))));
+        const mmax_vec margin = mmax_v_set(0.001f), slack = mmax_v_set(1e-6f);
+        MMAX_TAUS(function, MMAX_, (w.tau, w.tau, w.u, w.most, MMAX_GROUP, 1));
+        for (int r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
+            const mmax_vec below = mmax_v_product(mmax_v_sub(mmax_v_load(w.tau + r), margin), reach);
+            const mmax_vec bound = mmax_v_add(below, mmax_v_load(w.max + r));
+            mmax_v_store(w.bound + r, mmax_v_sub(bound, mmax_v_product(mmax_v_abs(bound), slack)));
+        }
+        w.most = 0;
+        for (size_t r = 0; r < rows; ++r) {
+            size_t next = 0;
+            const size_t count =
+                MMAX_(append_above)(w.kept[r], 0, MMAX_GROUP_MOST, x + r * s->x_stride, n[r], &next, w.bound[r]);
+            w.from[r] = w.kept[r];
+            w.count[r] = next < n[r] || count > MMAX_GROUP_MOST ? 0 : count;
+            w.most = w.count[r] > w.most ? w.count[r] : w.most;
+        }
+        MMAX_(begin_lanes)(&w, &units, 0);
     }
-    for (size_t i = 0; i < most; ++i) {
-        const mmax_vec column = mmax_v_load(w.u + i * MMAX_GROUP);
-        max = mmax_v_max(column, max);
-        bad = mmax_m_or(bad, mmax_v_nle(column, mmax_v_set(MMAX_REAL_MAX)));
-    }
-    top = mmax_v_abs(mmax_v_mul(max, mmax_v_set(c->scale_high)));
-    alone = mmax_m_bits(mmax_m_or(bad, mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))));
-    mmax_v_store(w.max, max);
-    for (size_t i = 0; i < most; ++i) {
-        float *const column = w.u + i * MMAX_GROUP;
-        mmax_v_store(column, MMAX_(in_units)(mmax_v_sub(mmax_v_load(column), max), &units));
-    }
-    mmax_v_store(w.start, mmax_v_set(-1));
-    MMAX_(taus)(w.start, w.start, w.u, most, function);
-    if (function == MMAX_SPARSEMAX) {
-        MMAX_F64_(sparsemax_taus)(w.tau, w.start, w.u, most);
-    } else {
-        MMAX_F64_(entmax15_taus)(w.tau, w.start, w.u, most);
+    MMAX_TAUS(function, MMAX_, (w.tau, w.tau, w.u, w.most, MMAX_GROUP, 0));
+    MMAX_TAUS(function, MMAX_F64_, (w.exact, w.tau, w.u, w.most, MMAX_GROUP, 0));
+    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    {
+        const mmax_vec top = mmax_v_abs(mmax_v_mul(mmax_v_load(w.max + h * MMAX_WIDTH), mmax_v_set(c->scale_high)));
+        alone[h] = mmax_m_bits(mmax_m_or(w.bad[h], mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))));
     }
     for (size_t r = 0; r < rows; ++r) {
         float *const y_row = y + r * s->y_stride;
         const float *const x_row = x + r * s->x_stride;
-        if (MMAX_UNLIKELY((alone >> r & 1) != 0 || !(w.tau[r] <= 0))) {
+        if (MMAX_UNLIKELY(w.count[r] == 0 || (alone[r / MMAX_WIDTH] >> r % MMAX_WIDTH & 1) != 0 ||
+                          !(w.exact[r] <= 0))) {
             MMAX_(threshold_row)(y_row, x_row, n[r], c, function);
         } else {
-            const float high = (float)w.tau[r];
-            const MMAX_(tau) tau = {high, (float)(w.tau[r] - (double)high), w.max[r], 0};
+            const float high = (float)w.exact[r];
+            const MMAX_(tau) tau = {high, (float)(w.exact[r] - (double)high), w.max[r], 0};
             units.max = w.max[r];
             if (n[r] <= MMAX_WIDTH) {
                 const ptrdiff_t left = (ptrdiff_t)n[r];
@@ -6323,6 +6400,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_FAST
 #    undef MMAX_EACH
 #    undef MMAX_EACH_REST
+#    undef MMAX_EACH_OF_PAIR
 #    undef MMAX_EACH_D
 #    undef mmax_s_dfma
 #    undef mmax_s_fma
@@ -6388,13 +6466,13 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_BLOCK
 #    undef MMAX_BUFFER
 #    undef MMAX_CANDIDATES
-#    undef MMAX_HALVES
+#    undef MMAX_ABREAST
+#    undef MMAX_TAUS
 #    undef MMAX_GROUP
 #    undef MMAX_GROUP_COLS
-#    undef MMAX_DIRECT
+#    undef MMAX_HEADS
 #    undef MMAX_GROUP_MOST
 #    undef MMAX_EACH_THRESHOLD
-#    undef MMAX_BEGIN_CANDIDATES
 #    undef MMAX_LANE_PASSES
 #    undef mmax_v_float
 #    undef MMAX_FEW

@@ -12,7 +12,7 @@
 #define MOST 32000
 
 static double row[MOST], weights[MOST];
-static float columns[MOST];
+static float columns[MOST][2];
 static double candidates[MOST];
 
 /* The steps for one row, and the most that a search takes: one that ends there has not found tau. */
@@ -39,19 +39,18 @@ static int steps_in_lane(const float *x, size_t n, double scale, int entmax)
     const int which = entmax ? MMAX_ENTMAX15 : MMAX_SPARSEMAX;
     const mmax_call_scalar_f32 c = mmax_call_of_scalar_f32(scale, NULL, 0);
     const mmax_units_scalar_f32 units = mmax_units_of_scalar_f32(&c, which);
-    float max = x[0], start = -1;
-    double tau;
+    float max = x[0], start[2] = {-1, -1};
+    double tau[2];
     int steps;
     for (size_t i = 0; i < n; ++i) {
         max = x[i] > max ? x[i] : max;
     }
     for (size_t i = 0; i < n; ++i) {
-        columns[i] = mmax_in_units_scalar_f32(x[i] - max, &units);
+        columns[i][0] = columns[i][1] = mmax_in_units_scalar_f32(x[i] - max, &units);
     }
-    steps = mmax_taus_scalar_f32(&start, &start, columns, n, which);
-    steps += entmax ? mmax_entmax15_taus_scalar_f64(&tau, &start, columns, n)
-                    : mmax_sparsemax_taus_scalar_f64(&tau, &start, columns, n);
-    CHECK(tau <= 0, "%u entries, scale %g: tau was not found", (unsigned)n, scale);
+    steps = mmax_taus_scalar_f32(start, start, columns[0], n, 2, 0, which);
+    steps += mmax_taus_scalar_f64(tau, start, columns[0], n, 2, 0, which);
+    CHECK(tau[0] <= 0 && tau[1] == tau[0], "%u entries, scale %g: tau was not found", (unsigned)n, scale);
     return steps;
 }
 

@@ -332,9 +332,16 @@ m("turns: a flat piece does not begin to fall", "(first >= 0 && last < 0)", "(fi
 m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, to, 1) < 0;", "= 0;", "passes losses")
 
 # ---- sparsemax and entmax15 ----
-m = function("MMAX_STATIC void MMAX_(collect)(")
-m("candidates: NaN is none", "const mmax_mask close = mmax_v_nle(x, reach);",
-  "const mmax_mask close = mmax_v_lt(reach, x);", "special_cases")
+m = function("MMAX_STATIC mmax_real MMAX_(heads)(")
+m("heads: half of them", "max[k] = mmax_v_max(max[k], max[k + MMAX_REGS / 2]);", "", "golden forward")
+
+m = function("MMAX_INLINE size_t MMAX_(append_above)(")
+m("candidates: NaN is none", "const mmax_mask above = mmax_v_nle(logit, limit);",
+  "const mmax_mask above = mmax_v_lt(limit, logit);", "special_cases")
+m = function("MMAX_INLINE size_t MMAX_(append_above)(", "avx2")
+m("candidates: of a row's end, those of its first register", "(uint64_t)mmax_m_bits(above) << k;",
+  "(uint64_t)mmax_m_bits(above);", "golden forward")
+m("candidates: one too many", "count += bits != 0;", "count += 1;", "golden forward")
 
 m = function("MMAX_(sums_of_few)(const mmax_real *x")
 m("few candidates: the count is one too low", "int count = 1, top_seen = 0;", "int count = 0, top_seen = 0;", "forward")
@@ -344,8 +351,13 @@ m("many candidates: held ones are lost", "w->next = w->count = 0;", "w->count = 
 
 m = function("MMAX_INLINE double MMAX_(tau_step)(")
 m("tau: any count is the last", "*exact = a->count == last_count;", "*exact = 1;", "forward")
-m("tau: sparsemax divides by one too many", "a->excess / a->count;", "a->excess / (a->count + 1);", "forward passes")
-m("tau: entmax15 takes the further root", "a->excess / (a->first + norm)", "(a->first + norm) / a->count", "forward")
+m("tau: entmax15 takes the further root", "a->excess / (a->first + mmax_f64_sqrt(root))",
+  "(a->first + mmax_f64_sqrt(root)) / a->count", "forward")
+
+m = function("MMAX_INLINE double MMAX_(safe_step)(")
+m("tau: sparsemax divides by one too many", "a->excess / a->count", "a->excess / (a->count + 1)", "forward passes")
+m("tau: a step of entmax15 from the heads passes it", "norm * a->excess / ((norm + 1) * a->first)",
+  "norm * a->excess / (0.9 * (norm + 1) * a->first)", "forward")
 
 m = function("MMAX_INLINE int MMAX_(find_tau)(")
 m("bisection: too early", "(tau->passes >= 16 && tau->passes % 2 == 0)", "(tau->passes >= 2 && tau->passes % 2 == 0)",
@@ -354,7 +366,7 @@ m("bisection: the upper bound stays", "upper = t;", "upper = 0;", "passes")
 m("bisection: NaN rows are normal", "!mmax_f64_is_finite(a.first)", "0", "special_cases")
 
 m = function("MMAX_INLINE int MMAX_(begin_candidates)(")
-m("candidates: the reach is too short", ", 1.001)", ", 0.95)", "forward")
+m("candidates: the reach is too short", "0.001 - (double)w->start", "-0.05 - (double)w->start", "forward")
 m("candidates: NaN is lost beside scores that overflow", "top < 0 && !MMAX_(has_nan)(x, n)", "top < 0", "special_cases")
 m = function("MMAX_INLINE int MMAX_(begin_candidates)(", "avx2")
 m("candidates: a few more than the buffer holds", "w->next >= n && w->count <= w->room;", "w->next >= n;", "forward")
@@ -362,6 +374,7 @@ m("candidates: a few more than the buffer holds", "w->next >= n && w->count <= w
 m = function("MMAX_INLINE mmax_vec MMAX_(lane_step)(", "avx2")
 m("side by side: entmax15 forgets the 1", "mmax_v_sub(second, one)", "second", "golden forward")
 m("side by side: the further root", "mmax_v_add(first, norm)", "mmax_v_sub(first, norm)", "passes")
+m("side by side: steps pass tau of the heads", "safe ? MMAX_REAL_MAX : 0", "0", "forward")
 
 m = function("MMAX_INLINE int MMAX_(taus)(", "avx2")
 m("side by side: the last candidate is lost", "i < n; ++i", "i + 1 < n; ++i", "golden forward")
@@ -369,11 +382,17 @@ m("side by side: a large last step", "last_step = mmax_v_set((mmax_real)-relativ
   "last_step = mmax_v_set((mmax_real)-1)", "golden forward")
 
 m = function("MMAX_INLINE void MMAX_(threshold_group)(", "avx2")
-m("side by side: NaN is not seen", "bad = mmax_m_or(bad, mmax_v_nle(column, mmax_v_set(MMAX_REAL_MAX)));", "",
-  "special_cases")
-m("side by side: too many candidates", "row == MMAX_IS_NORMAL && found.whole ?", "row == MMAX_IS_NORMAL ?", "forward")
-m("side by side: as many as the last row has", "most = count[r] > most ? count[r] : most;", "most = count[r];",
+m("side by side: too many candidates", "count > MMAX_GROUP_MOST ? 0 : count", "count > MMAX_GROUP_MOST ? 1 : count",
+  "forward")
+m("side by side: as many as the last row has",
+  "? 0 : count;\n            w.most = w.count[r] > w.most ? w.count[r] : w.most;", "? 0 : count;\n            w.most = w.count[r];",
   "special_cases bits forward")
+m("side by side: no margin below the bound", "margin = mmax_v_set(0.001f)", "margin = mmax_v_set(-0.1f)", "forward")
+m("side by side: rows without a candidate are searched", "w.count[r] == 0 ||", "", "forward special_cases")
+
+m = function("MMAX_STATIC void MMAX_(begin_lanes)(", "avx2")
+m("side by side: NaN is not seen", "bad = mmax_m_or(bad, mmax_v_nle(logit, mmax_v_set(MMAX_REAL_MAX)));", "",
+  "special_cases")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(threshold_weight)(")
 m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_set(MMAX_REAL_MIN_ROOT), v), v);", "",
