@@ -2273,6 +2273,23 @@ MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
     return count >= MMAX_WIDTH ? a : mmax_v_first(a, count);
 }
 
+#    if defined(mmax_v_zip_low)
+/* Lane i of each register, in its order, becomes register i. */
+MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
+{
+    MMAX_UNROLL for (int width = 1; width < MMAX_WIDTH; width *= 2)
+    {
+        mmax_vec zipped[MMAX_WIDTH];
+        MMAX_UNROLL for (int i = 0; i < MMAX_WIDTH / 2; ++i)
+        {
+            zipped[2 * i] = mmax_v_zip_low(square[i], square[i + MMAX_WIDTH / 2]);
+            zipped[2 * i + 1] = mmax_v_zip_high(square[i], square[i + MMAX_WIDTH / 2]);
+        }
+        MMAX_UNROLL for (int i = 0; i < MMAX_WIDTH; ++i) { square[i] = zipped[i]; }
+    }
+}
+#    endif
+
 /* ==== kernels ==== */
 
 /* ---- numbers ---- */
@@ -2352,20 +2369,25 @@ MMAX_INLINE void MMAX_(sum_clear)(MMAX_(sum) * total)
 #    endif
 }
 
+#    if MMAX_PASS_DOUBLE
+/* Knuth's TwoSum: a + b; what the addition rounds away is added to the error. */
+MMAX_INLINE mmax_dvec MMAX_(two_sum)(mmax_dvec a, mmax_dvec b, mmax_dvec *error)
+{
+    const mmax_dvec sum = mmax_d_add(a, b), shadow = mmax_d_sub(sum, a);
+    const mmax_dvec lost = mmax_d_add(mmax_d_sub(a, mmax_d_sub(sum, shadow)), mmax_d_sub(b, shadow));
+    *error = mmax_d_add(*error, lost);
+    return sum;
+}
+#    endif
+
 MMAX_INLINE void MMAX_(sum_add)(MMAX_(sum) * total, const mmax_vec *lanes)
 {
 #    if MMAX_PASS_DOUBLE
-    /* Knuth's TwoSum, for the first 8 lanes and then the other 8: what the additions round away is kept. */
+    /* The first 8 lanes and then the other 8 */
     for (int half = 0; half < 2; ++half) {
         MMAX_EACH_D(j)
         {
-            const mmax_dvec part = lanes[half * MMAX_DREGS + j];
-            const mmax_dvec sum = mmax_d_add(total->sum[j], part);
-            const mmax_dvec shadow = mmax_d_sub(sum, total->sum[j]);
-            const mmax_dvec lost =
-                mmax_d_add(mmax_d_sub(total->sum[j], mmax_d_sub(sum, shadow)), mmax_d_sub(part, shadow));
-            total->error[j] = mmax_d_add(total->error[j], lost);
-            total->sum[j] = sum;
+            total->sum[j] = MMAX_(two_sum)(total->sum[j], lanes[half * MMAX_DREGS + j], &total->error[j]);
         }
     }
 #    else
@@ -3637,6 +3659,20 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS
         memcpy(totals + r, row, sizeof row[0]);
     }
 #            undef MMAX_SIDE
+#        elif MMAX_PASS_DOUBLE
+    mmax_vec sum[8], error[MMAX_WIDTH];
+    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r)
+    {
+        MMAX_(sum) row;
+        MMAX_(short_sum)(&row, pairs[r], one);
+        MMAX_HALVE(MMAX_DREGS, row.error[j_] = mmax_v_add(row.error[j_], row.error[j_ + half_]))
+        MMAX_EACH_D(j) { sum[j * MMAX_WIDTH + r] = row.sum[j]; }
+        error[r] = row.error[0];
+    }
+    MMAX_ACROSS(mmax_v_add, mmax_v_zip, error, MMAX_WIDTH)
+    MMAX_EACH_D(j) { MMAX_(turn_square)(sum + j * MMAX_WIDTH); }
+    MMAX_HALVE(8, sum[j_] = MMAX_(two_sum)(sum[j_], sum[j_ + half_], &error[0]))
+    mmax_v_store(totals, mmax_v_add(sum[0], error[0]));
 #        else
     for (int r = 0; r < MMAX_WIDTH; ++r) {
         MMAX_(sum) sum;
@@ -5342,16 +5378,7 @@ MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size
         block[r] = MMAX_(load_upto)(rows[r] + (count[r] > at ? at : 0), (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
     }
 #        if defined(mmax_v_zip_low)
-    MMAX_UNROLL for (int width = 1; width < MMAX_WIDTH; width *= 2)
-    {
-        mmax_vec zipped[MMAX_WIDTH];
-        MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH / 2; ++r)
-        {
-            zipped[2 * r] = mmax_v_zip_low(block[r], block[r + MMAX_WIDTH / 2]);
-            zipped[2 * r + 1] = mmax_v_zip_high(block[r], block[r + MMAX_WIDTH / 2]);
-        }
-        MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { block[r] = zipped[r]; }
-    }
+    MMAX_(turn_square)(block);
     MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { mmax_v_store(u + r * MMAX_GROUP, block[r]); }
 #        else
     for (int r = 0; r < MMAX_WIDTH; ++r) {

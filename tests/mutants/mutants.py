@@ -92,10 +92,10 @@ m = function("MMAX_COMPARE(ne, int, a != b)")
 m("plain C: not <= is false for NaN", "!(a <= b)", "a > b", "special_cases")
 
 # ---- sums and sweeps ----
-m = function("MMAX_INLINE void MMAX_(sum_add)(")
-m("f64 sum: only the last rounding is kept", "mmax_d_add(total->error[j], lost)", "lost", "forward losses")
-m("f64 sum: roundings are added with the wrong sign", "mmax_d_add(total->error[j], lost)",
-  "mmax_d_sub(total->error[j], lost)", "forward losses")
+m = function("MMAX_INLINE mmax_dvec MMAX_(two_sum)(")
+m("f64 sum: only the last rounding is kept", "mmax_d_add(*error, lost)", "lost", "forward losses")
+m("f64 sum: roundings are added with the wrong sign", "mmax_d_add(*error, lost)", "mmax_d_sub(*error, lost)",
+  "forward losses")
 
 m = function("#    define MMAX_SWEEP(n, step)", "avx2")
 m("sweep: the last entry is missed", "for (; at_ < (n);", "for (; at_ + 1 < (n);", "special_cases")
@@ -238,6 +238,12 @@ m("short rows: NaN is not seen", "!mmax_f64_is_finite(total)", "0", "bits")
 m = function("MMAX_INLINE void MMAX_(group_log_sums)(", "avx2")
 m("short rows: the rest beside a large entry is lost", "total >= 1.75 * top", "1", "bits losses")
 m("short rows: equal largest entries are left out", "total >= 1.75 * top", "0", "bits losses")
+
+m = function("MMAX_INLINE void MMAX_(turn_square)(", "avx2")
+m("a square of lanes is not turned", "mmax_v_zip_high(square[i],", "mmax_v_zip_low(square[i],", "golden bits")
+
+m = function("MMAX_INLINE void MMAX_(short_totals)(", "avx2")
+m("short rows: f64 sums without what was rounded away", "mmax_v_add(sum[0], error[0])", "sum[0]", "bits forward")
 
 m = function("#        define MMAX_ACROSS(op, zip, row, count)", "avx2")
 m("short rows: sums go to the wrong row", "zip##_low(row[j_], row[j_ + half_])", "zip##_low(row[j_], row[half_])",
