@@ -770,8 +770,8 @@ static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULT
 #    define MMAX_(name)          MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
 #    define MMAX_F64_(name)      MMAX_PASTE(mmax_##name, MMAX_TIER, f64)
 
-/* What is normalised: the scores as they are, sigma of them (order 1 or 2), or the scores weighted by the mean rule.
- * MMAX_TANHMAX: only in groups of short rows. */
+/* What is normalised: the scores as they are, sigma of them (order 1 or 2), the scores weighted by the mean rule, or for
+ * TanhMax their hyperbolic sines and cosines. */
 enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX, MMAX_TANHMAX };
 /* What a row needs in its exponentials. PLAIN: nothing, no result can underflow. CLAMP: low entries are held at a
  * bound and zeroed at the end. GENERAL: there are masked entries too, or scores so large that the maximum has to be
@@ -2696,6 +2696,7 @@ typedef struct MMAX_(origin) {
     int peak;          /* MultiMax: whether max is a peak of sigma, which no score may reach */
     int kind;          /* MMAX_ROW_PLAIN, .. */
     int moderate;      /* whether no score is masked, or further from the maximum than 2^30 */
+    mmax_real unit;    /* TanhMax: exp(0), or 0 if no weight needs it */
 } MMAX_(origin);
 
 /* The extremes of the scores of a row. */
@@ -2708,33 +2709,41 @@ typedef struct MMAX_(extremes) {
 MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, const MMAX_(call) * c)
 {
     const mmax_real min = e->min, max = e->max;
+    const mmax_real log2_n = (mmax_real)(n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000);
     MMAX_(origin) o;
-    mmax_real exponent = (c->general ? max * c->before * c->after : max) * c->log2e;
+    mmax_real exponent = max * c->log2e, range = (max - min) * c->log2e, whole;
+    int is_near;
+    MMAX_KEEP(range);
+    is_near = exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT;
     o.shift = 0;
     o.max = max;
     o.peak = e->peak;
-    o.moderate = 0;
-    o.before = mmax_is_finite(max - min) || c->after > 1 ? c->before : c->before * (mmax_real)0.25;
+    o.moderate = range < (mmax_real)1073741824.0;
+    o.before = c->before;
     o.mean = -MMAX_REAL_MAX;
-    if (!(exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT)) {
-        o.shift = max;
-        exponent = 0;
-        o.kind = MMAX_ROW_GENERAL;
-    } else if (c->general || min == MMAX_MASK) {
-        o.kind = MMAX_ROW_GENERAL;
-    } else {
-        /* The smallest weight is at least 2^-range / n, times epsilon. */
-        const mmax_real log2_n = (mmax_real)(n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000);
-        mmax_real range = (max - min) * c->log2e;
-        MMAX_KEEP(range);
-        o.kind = range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
-        o.moderate = range < (mmax_real)1073741824.0;
+    o.unit = 0;
+    /* The smallest weight is at least 2^-range / n, times epsilon. Most rows end here. */
+    o.kind = range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+    if (MMAX_UNLIKELY(!is_near || o.kind != MMAX_ROW_PLAIN || c->general)) {
+        if (c->general) {
+            exponent = max * c->before * c->after * c->log2e;
+            is_near = exponent < MMAX_SHIFT_LIMIT && exponent > -MMAX_SHIFT_LIMIT;
+        }
+        if (!(mmax_is_finite(max - min) || c->after > 1)) {
+            o.before *= (mmax_real)0.25;
+        }
+        if (!is_near || c->general || min == MMAX_MASK) {
+            o.kind = MMAX_ROW_GENERAL;
+            o.moderate = 0;
+        }
+        if (!is_near) {
+            o.shift = max;
+            exponent = 0;
+        }
     }
-    {
-        const mmax_real whole = (mmax_real)(int)exponent;
-        o.rounder = MMAX_ROUND_TO_EIGHTH - (whole - MMAX_BIAS);
-        o.lowest = (whole + (MMAX_LOWEST - MMAX_BIAS)) * c->log2e_inverse;
-    }
+    whole = (mmax_real)(int)exponent;
+    o.rounder = MMAX_ROUND_TO_EIGHTH - (whole - MMAX_BIAS);
+    o.lowest = (whole + (MMAX_LOWEST - MMAX_BIAS)) * c->log2e_inverse;
     return o;
 }
 
@@ -3273,17 +3282,18 @@ MMAX_INLINE mmax_real MMAX_(mean_of)(double mean, mmax_real max) { return mean <
 MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
 {
     MMAX_(extremes) e;
-    double top;
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
     e = MMAX_(row_extremes)(NULL, x, n, c, function, function == MMAX_EVSOFTMAX);
-    top = (double)e.max * c->scale;
-    if (MMAX_UNLIKELY(!mmax_is_finite(e.max) || !(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
-        /* A score beyond the range of the type counts as infinite. */
-        return e.max < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
-    }
     *o = MMAX_(origin_of)(&e, n, c);
+    if (o->kind != MMAX_ROW_PLAIN) {
+        const double top = (double)e.max * c->scale;
+        if (MMAX_UNLIKELY(!mmax_is_finite(e.max) || !(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
+            /* A score beyond the range of the type counts as infinite. */
+            return e.max < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
+        }
+    }
     if (function == MMAX_EVSOFTMAX) {
         double mean = e.sum / (double)n;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(e.sum))) {
@@ -3570,11 +3580,13 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
 {
     const size_t most = b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
     MMAX_(row) r[MMAX_SIDE_BY_SIDE];
+    const mmax_real *x = b->x;
+    mmax_real *y = b->y;
     for (size_t row = 0; row < b->rows; row += most) {
         const size_t count = b->rows - row < most ? b->rows - row : most;
-        for (size_t i = 0; i < count; ++i) {
-            r[i].y = b->y + (row + i) * b->y_stride;
-            r[i].x = b->x + (row + i) * b->x_stride;
+        for (size_t i = 0; i < count; ++i, x += b->x_stride, y += b->y_stride) {
+            r[i].y = y;
+            r[i].x = x;
             r[i].n = b->lengths ? b->lengths[row + i] : b->cols;
             MMAX_(row_begin)(&r[i], c, f);
         }
@@ -3777,16 +3789,17 @@ MMAX_INLINE MMAX_(origin) MMAX_(group_origin)(const MMAX_(group) * g, size_t r, 
     o.peak = 0;
     o.kind = MMAX_ROW_CLAMP;
     o.moderate = 0;
+    o.unit = function == MMAX_TANHMAX ? g->unit[r] : 0;
     return o;
 }
 
 /* One register of exponentials to `e`; what is summed. */
-MMAX_INLINE mmax_vec MMAX_(group_term)(mmax_real *e, mmax_vec score, const MMAX_(origin) * o, mmax_real unit,
-                                       const MMAX_(call) * c, int function)
+MMAX_INLINE mmax_vec MMAX_(group_term)(mmax_real *e, mmax_vec score, const MMAX_(origin) * o, const MMAX_(call) * c,
+                                       int function)
 {
     mmax_vec term, summed;
     if (function == MMAX_TANHMAX) {
-        MMAX_(sinh_cosh)(score, &term, &summed, o, unit, c, MMAX_ROW_CLAMP);
+        MMAX_(sinh_cosh)(score, &term, &summed, o, o->unit, c, MMAX_ROW_CLAMP);
     } else {
         term = summed = MMAX_(exp_part)(score, o, c, function, MMAX_ROW_CLAMP);
     }
@@ -3806,13 +3819,12 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
         const mmax_real *const row = x + r * x_stride;
         mmax_real *const e_row = g->e + r * MMAX_GROUP_STRIDE(one);
         const MMAX_(origin) o = MMAX_(group_origin)(g, r, function);
-        const mmax_real unit = function == MMAX_TANHMAX ? g->unit[r] : 0;
         mmax_vec pair[MMAX_REGS];
 #        define MMAX_TERM(e, i)                                                                                       \
             const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
             const ptrdiff_t left = (ptrdiff_t)(n - at);                                                               \
             const mmax_vec score = sigma ? mmax_v_load(e_row + at) : MMAX_(load_upto)(row + at, left, mmax_v_zero()); \
-            e = MMAX_(first_upto)(MMAX_(group_term)(e_row + at, score, &o, unit, c, function), left);
+            e = MMAX_(first_upto)(MMAX_(group_term)(e_row + at, score, &o, c, function), left);
         MMAX_EACH(k)
         {
             pair[k] = mmax_v_zero();
@@ -5717,7 +5729,7 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
 
 /* The origin for m = max |x| of the active entries. Its kind is MMAX_ROW_CLAMP where all entries are active, or NaN,
  * and m is of a usual size, else MMAX_ROW_GENERAL. */
-MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const mmax_real *x, size_t n,
+MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                      const MMAX_(call) * c)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
@@ -5725,6 +5737,8 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
     mmax_vec max_block_[MMAX_REGS], max_rest_[1];
     MMAX_(extremes) e = {0, 0, 0, 0};
     double top;
+    *careful = 0;
+    (void)y;
     MMAX_EACH(k) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part) \
@@ -5769,18 +5783,19 @@ MMAX_INLINE int MMAX_(begin_tanhmax)(MMAX_(origin) * o, mmax_real *unit, const m
         *o = MMAX_(origin_of)(&e, n, c);
     }
     /* exp(0), relative to the origin */
-    *unit = top < MMAX_UNIT_RANGE ? MMAX_(exp_of)(0, o, c) : 0;
+    o->unit = top < MMAX_UNIT_RANGE ? MMAX_(exp_of)(0, o, c) : 0;
     return MMAX_IS_NORMAL;
 }
 
 /* 2 sinh of the row to y; the sum of 2 cosh. */
 MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
-                                   mmax_real unit, const MMAX_(call) * call, int kind)
+                                   const MMAX_(call) * call, int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(origin) origin = *row_origin, *const o = &origin;
     const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
+    const mmax_real unit = o->unit;
     MMAX_(reduced) ahead[MMAX_REGS]; /* as in exp_row */
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
@@ -5810,48 +5825,25 @@ MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, c
     return MMAX_(sum_total)(sum);
 }
 
-MMAX_INLINE void MMAX_(tanhmax_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(exp_tanhmax)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
+                                    const MMAX_(call) * c)
 {
-    MMAX_(origin) o;
-    mmax_real unit;
-    double sum;
-    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
-    if (row != MMAX_IS_NORMAL) {
-        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, 0);
-        return;
-    }
-    if (o.kind == MMAX_ROW_GENERAL) {
-        sum = MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_GENERAL);
+    if (o->kind == MMAX_ROW_GENERAL) {
+        *sum = MMAX_(sinh_row)(y, x, n, o, c, MMAX_ROW_GENERAL);
     } else {
-        sum = MMAX_(sinh_row)(y, x, n, &o, unit, c, MMAX_ROW_CLAMP);
-    }
-    if (MMAX_UNLIKELY(!mmax_f64_is_finite(sum))) {
-        MMAX_(fill)(y, n, MMAX_NAN_BITS);
-    } else {
-        MMAX_(scale_row)(y, n, sum, 1);
+        *sum = MMAX_(sinh_row)(y, x, n, o, c, MMAX_ROW_CLAMP);
     }
 }
-
-/* With a call of its own, which registers hold: one row gains a tenth. */
-MMAX_STATIC void MMAX_(tanhmax_each)(const MMAX_(batch) * b, double scale)
-{
-    const MMAX_(call) c = MMAX_(call_of)(scale, NULL, 0);
-    MMAX_EACH_ROW(b, b->y, b->y_stride, 0,
-                  MMAX_(tanhmax_row)(b->y + row * b->y_stride, b->x + row * b->x_stride, n, &c));
-}
+static const MMAX_(passes) MMAX_(tanhmax_passes) = {MMAX_TANHMAX, MMAX_(begin_tanhmax), MMAX_(exp_tanhmax)};
 MMAX_STATIC void MMAX_(tanhmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(tanhmax_each)(b, c->scale);
+    MMAX_(normalise_rows)(b, c, &MMAX_(tanhmax_passes));
 }
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
+    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    if (!MMAX_FAST || s->rows < MMAX_WIDTH) {
-        MMAX_(tanhmax_each)(&b, s->scale);
-    } else {
-        const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
-        MMAX_(normalise)(&b, &c, MMAX_(tanhmax_rows), MMAX_IN_GROUPS(tanhmax, weights_of_group));
-    }
+    MMAX_(normalise)(&b, &c, MMAX_(tanhmax_rows), MMAX_IN_GROUPS(tanhmax, weights_of_group));
 }
 
 /* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */
@@ -5912,8 +5904,8 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
                                              size_t n, const MMAX_(call) * c)
 {
     MMAX_(origin) o;
-    mmax_real unit;
-    const int row = MMAX_(begin_tanhmax)(&o, &unit, x, n, c);
+    int careful;
+    const int row = MMAX_(begin_tanhmax)(&o, &careful, NULL, x, n, c);
     if (row != MMAX_IS_NORMAL) {
         MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
     } else if (o.kind == MMAX_ROW_GENERAL) {
@@ -6015,7 +6007,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(log_origin)(void)
     MMAX_(origin) o;
     o.rounder = MMAX_ROUND_TO_EIGHTH + MMAX_BIAS;
     o.lowest = (mmax_real)((MMAX_LOWEST - MMAX_BIAS) * 0.69314718055994531);
-    o.shift = o.max = o.mean = 0;
+    o.shift = o.max = o.mean = o.unit = 0;
     o.before = 1;
     o.peak = o.moderate = 0;
     o.kind = MMAX_ROW_CLAMP;

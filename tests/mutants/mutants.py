@@ -129,11 +129,10 @@ m("f64 exp: a digit of a coefficient", "9.618129084775991350e-3", "9.61813908477
 
 m = function("MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(", "avx2")
 m("rows far from 0 are not shifted", "o.shift = max;", "o.shift = 0;", "special_cases")
-m("rows with masks are taken for others", "} else if (c->general || min == MMAX_MASK) {", "} else if (0) {",
-  "special_cases losses")
-m("extreme scales: every row is shifted", "if (!(exponent < MMAX_SHIFT_LIMIT",
-  "if (c->general || !(exponent < MMAX_SHIFT_LIMIT", "forward")
-m("differences may overflow", "c->before * (mmax_real)0.25", "c->before", "special_cases")
+m("rows with masks are taken for others", "|| min == MMAX_MASK", "", "special_cases losses")
+m("extreme scales: every row is shifted", "        if (!is_near) {", "        if (!is_near || c->general) {", "forward")
+m("extreme scales: rows are taken for others", "!is_near || c->general || min", "!is_near || min", "special_cases forward")
+m("differences may overflow", "o.before *= (mmax_real)0.25", "o.before *= 1", "special_cases")
 m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN",
   "special_cases forward")
 m("the number of entries makes no weight smaller", "n <= 65536 ? 16", "n <= 65536 ? 0", "forward")
@@ -205,7 +204,7 @@ m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MM
 
 # ---- rows and groups of rows ----
 m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
-m("rows: y's stride for x", "b->x + (row + i) * b->x_stride", "b->x + (row + i) * b->y_stride", "memory bits")
+m("rows: y's stride for x", "x += b->x_stride", "x += b->y_stride", "memory bits")
 m("rows: lengths ignored", "b->lengths ? b->lengths[row + i] : b->cols", "b->cols", "special_cases")
 m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);",
   "MMAX_(fill)(r[i].y + r[i].n + 1, b->cols - r[i].n - 1, 0);", "special_cases")
