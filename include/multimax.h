@@ -3251,14 +3251,21 @@ MMAX_INLINE mmax_vec MMAX_(scaled)(mmax_vec e, const MMAX_(scaling) * w, int cla
 #    endif
 }
 
+/* The last register of a row ends where the row does and takes some entries twice: behind a store of a part of a
+ * register, loads from the next row would wait. */
 MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
 {
     const MMAX_(scaling) w = MMAX_(scaling_of)(sum);
+    const size_t whole = n < MMAX_WIDTH ? n : n - n % MMAX_WIDTH;
+    const mmax_vec last = whole < n ? mmax_v_load(y + n - MMAX_WIDTH) : mmax_v_zero();
 #    define MMAX_STEP(at, left, k, part)                                   \
         const mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero()); \
         MMAX_(store_upto)(y + at, left, MMAX_(scaled)(e_, &w, clamped));
-    MMAX_SWEEP(n, MMAX_STEP);
+    MMAX_SWEEP(whole, MMAX_STEP);
 #    undef MMAX_STEP
+    if (whole < n) {
+        mmax_v_store(y + n - MMAX_WIDTH, MMAX_(scaled)(last, &w, clamped));
+    }
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
@@ -3725,24 +3732,35 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
         const mmax_real *const row = x + r * x_stride;
         const mmax_vec first = mmax_v_set(row[0]);
         mmax_vec row_max = mmax_v_zero(), pair[MMAX_REGS];
-        MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
-        for (size_t i = 0; i < registers; ++i) {
-            const size_t at = i * MMAX_WIDTH;
-            const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(n - at), first);
-            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0);
-            /* TanhMax: NaN in `row_max` would hide a mask. */
-            row_max = i == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max);
-            if (sigma) {
-                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);
-                mmax_v_store(g->e + r * MMAX_GROUP_STRIDE(one) + at, score);
-            } else {
-                smallest = mmax_v_min(logit, smallest);
+/* TanhMax: NaN in `row_max` would hide a mask. */
+#        define MMAX_TERM(i)                                                                                           \
+            const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                  \
+            const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(n - at), first);                             \
+            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
+            row_max = (i) == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max);                       \
+            if (sigma) {                                                                                               \
+                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
+                mmax_v_store(g->e + r * MMAX_GROUP_STRIDE(one) + at, score);                                           \
+            } else {                                                                                                   \
+                smallest = mmax_v_min(logit, smallest);                                                                \
+            }                                                                                                          \
+            if (function == MMAX_EVSOFTMAX) {                                                                          \
+                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(n - at)));                          \
             }
-            if (function == MMAX_EVSOFTMAX) {
-                const size_t k = i % MMAX_REGS;
-                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(n - at)));
+        MMAX_EACH(k)
+        {
+            pair[k] = mmax_v_zero();
+            if ((size_t)k < registers) {
+                MMAX_TERM(k)
             }
         }
+        MMAX_EACH(k)
+        {
+            if ((size_t)k + MMAX_REGS < registers) {
+                MMAX_TERM(k + MMAX_REGS)
+            }
+        }
+#        undef MMAX_TERM
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
         if (function == MMAX_EVSOFTMAX) {
             MMAX_EACH(k) { pairs[r][k] = pair[k]; }

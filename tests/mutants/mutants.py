@@ -203,6 +203,9 @@ m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MM
   "special_cases")
 
 # ---- rows and groups of rows ----
+m = function("MMAX_INLINE void MMAX_(scale_row)(", "avx2")
+m("rows: the last register is not scaled", "MMAX_(scaled)(last, &w, clamped)", "last", "golden forward")
+
 m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
 m("rows: y's stride for x", "x += b->x_stride", "x += b->y_stride", "memory bits")
 m("rows: lengths ignored", "b->lengths ? b->lengths[row + i] : b->cols", "b->cols", "special_cases")
@@ -216,8 +219,8 @@ m("rows left over: have the target of the first", "b->index ? b->index + from : 
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the largest is that of the last register",
-  "i == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max)", "score", "bits special_cases forward")
-m("short rows: NaN hides a mask from tanhmax", "i == 0 && function != MMAX_TANHMAX ? score", "i == 0 ? score", "bits")
+  "(i) == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max)", "score", "bits special_cases forward")
+m("short rows: NaN hides a mask from tanhmax", "(i) == 0 && function != MMAX_TANHMAX ? score", "(i) == 0 ? score", "bits")
 m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
   "bits")
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(n - at))", "logit",
