@@ -4895,7 +4895,7 @@ MMAX_STATIC mmax_real MMAX_(heads)(mmax_real *heads, const mmax_real *x, size_t 
     return mmax_v_hmax(max[0]);
 }
 
-/* Appends to the `count` entries of `to` what of x[*next], .. x[n - 1] is above `bound` or NaN, until they are `room` or
+/* Appends to the `count` entries of `to` what of x[*next], .. x[n - 1] is above `bound`, which is not NaN, or NaN, until they are `room` or
  * more: what a block brings beyond the room takes some of MMAX_PAIR more places. Returns how many they are then, and moves
  * `next` on. */
 MMAX_INLINE size_t MMAX_(append_above)(mmax_real *to, size_t count, size_t room, const mmax_real *x, size_t n,
@@ -5476,9 +5476,12 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, size_t rows, c
         const mmax_vec margin = mmax_v_set(0.001f), slack = mmax_v_set(1e-6f);
         MMAX_TAUS(function, MMAX_, (w.tau, w.tau, w.u, w.most, MMAX_GROUP, 1));
         for (int r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
+            const mmax_vec max = mmax_v_load(w.max + r);
             const mmax_vec below = mmax_v_product(mmax_v_sub(mmax_v_load(w.tau + r), margin), reach);
-            const mmax_vec bound = mmax_v_add(below, mmax_v_load(w.max + r));
-            mmax_v_store(w.bound + r, mmax_v_sub(bound, mmax_v_product(mmax_v_abs(bound), slack)));
+            const mmax_vec bound = mmax_v_add(below, max);
+            const mmax_vec low = mmax_v_sub(bound, mmax_v_product(mmax_v_abs(bound), slack));
+            /* NaN, of a row without a finite maximum, would let through what is past the row's end. */
+            mmax_v_store(w.bound + r, mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low));
         }
         w.most = 0;
         for (size_t r = 0; r < rows; ++r) {

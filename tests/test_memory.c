@@ -130,10 +130,15 @@ static void check_untouched(const function *f, const call *g)
     }
 }
 
-static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, const uint32_t *lengths, int at_end)
+/* Logits of which some are masked or, with `all`, which are all the same. */
+static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, const uint32_t *lengths, int at_end,
+                          special all)
 {
     volatile mmax_status status = MMAX_ERR_NULL;
     call c = call_of(f, rows, n, MASKED, 50), g;
+    for (size_t i = 0; all != SPECIALS && i < rows * n; ++i) {
+        set_special(f, c.array[X], i, all);
+    }
     for (size_t row = 0; row < rows; ++row) {
         int32_t active = (int32_t)(lengths ? lengths[row] : n);
         index_storage[row] = active ? index_storage[row] % active : -1;
@@ -155,15 +160,19 @@ static void check_length(const function *f, size_t n)
         const uint32_t full[ROWS] = {(uint32_t)n, (uint32_t)n, (uint32_t)n};
         const uint32_t shorter[ROWS] = {(uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
         const uint32_t half[ROWS] = {0, (uint32_t)n, (uint32_t)(n / 2)};
-        check_guarded(f, n, 1, 0, NULL, at_end);
-        check_guarded(f, n, ROWS, 0, NULL, at_end);
-        check_guarded(f, n, ROWS, GAP, NULL, at_end);
-        check_guarded(f, n, ROWS, GAP, full, at_end);
-        check_guarded(f, n, ROWS, GAP, shorter, at_end);
-        check_guarded(f, n, ROWS, 0, half, at_end);
-        check_guarded(f, n, 1, 0, shorter, at_end);
+        check_guarded(f, n, 1, 0, NULL, at_end, SPECIALS);
+        check_guarded(f, n, ROWS, 0, NULL, at_end, SPECIALS);
+        check_guarded(f, n, ROWS, GAP, NULL, at_end, SPECIALS);
+        check_guarded(f, n, ROWS, GAP, full, at_end, SPECIALS);
+        check_guarded(f, n, ROWS, GAP, shorter, at_end, SPECIALS);
+        check_guarded(f, n, ROWS, 0, half, at_end, SPECIALS);
+        check_guarded(f, n, 1, 0, shorter, at_end, SPECIALS);
+        check_guarded(f, n, 1, 0, NULL, at_end, MINUS_INF);
+        check_guarded(f, n, ROWS, 0, half, at_end, MINUS_INF);
+        check_guarded(f, n, ROWS, 0, half, at_end, QUIET_NAN);
+        check_guarded(f, n, ROWS, 0, half, at_end, PLUS_INF);
         if (n <= 16) {
-            check_guarded(f, n, MAX_ROWS, GAP, NULL, at_end); /* tiny rows may be worked on together */
+            check_guarded(f, n, MAX_ROWS, GAP, NULL, at_end, SPECIALS); /* tiny rows may be worked on together */
         }
     }
 }

@@ -396,6 +396,7 @@ m("side by side: as many as the last row has",
   "? 0 : count;\n            w.most = w.count[r] > w.most ? w.count[r] : w.most;", "? 0 : count;\n            w.most = w.count[r];",
   "special_cases bits forward")
 m("side by side: no margin below the bound", "margin = mmax_v_set(0.001f)", "margin = mmax_v_set(-0.1f)", "forward")
+m("side by side: a bound of NaN", "mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low)", "low", "memory")
 m("side by side: rows without a candidate are searched", "w.count[r] == 0 ||", "", "forward special_cases")
 
 m = function("MMAX_STATIC void MMAX_(begin_lanes)(", "avx2")
