@@ -68,7 +68,7 @@
  *                    touching do not overlap.
  *
  * Determinism. The bits of a row's result depend on that row alone: not on the number of rows, its place in the batch,
- * strides, alignment, in place or not, nor the thread; gp alone adds up over rows, in their order. AVX2, AVX-512, NEON
+ * strides, alignment, in place or not, nor the thread; gp alone adds up over the rows of a call. AVX2, AVX-512, NEON
  * and plain C with fma in hardware (and float not evaluated in a wider type) give the same bits, with gcc and clang, at
  * every optimisation level: sums run over a fixed number of lanes and are folded in a fixed order, and no
  * transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere multiply and add separately: same
@@ -6060,11 +6060,18 @@ MMAX_INLINE mmax_vec MMAX_(weight)(mmax_vec y, mmax_mask active, const MMAX_(ori
     return y;
 }
 
+/* What a call with sigma prepares once, and adds up over its rows: gp is written at its end. */
+typedef struct MMAX_(slopes) {
+    MMAX_(kinks) kinks;
+    MMAX_(sum) sums[8];
+    int poisoned; /* a row was NaN */
+} MMAX_(slopes);
+
 /* Without `careful`, for w = y and w = sqrt(y): masks need no attention as long as every number is finite, since y = 0
  * there. Where one is not, or a score is above the safe bound, nothing is written and 0 is returned. */
-MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
-                                    const mmax_real *x, size_t n, const MMAX_(call) * c, const mmax_multimax_params *p,
-                                    int function, int order, int params, int careful)
+MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *gy, const mmax_real *y,
+                                    const mmax_real *x, size_t n, const MMAX_(call) * c, int function, int order,
+                                    int params, int careful)
 {
     /* c scales x; the exponentials of the logarithms are of y itself. */
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
@@ -6113,8 +6120,8 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
         if (gx) {
             MMAX_(backward_nan)(gx, y, order ? x : NULL, n, function == MMAX_BACK_LOG);
         }
-        if (gp) {
-            MMAX_(poison)(gp, p->order);
+        if (params) {
+            slopes->poisoned = 1;
         }
         return 1;
     }
@@ -6129,11 +6136,9 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
     }
     {
         const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
-        MMAX_(sum) parameter_sums[8];
         MMAX_(kinks) kinks;
         if (order) {
-            kinks = MMAX_(kinks_of)(p, c, c->scale);
-            MMAX_(sums_clear)(parameter_sums, 4 * order);
+            kinks = slopes->kinks;
         }
 #    define MMAX_STEP(at, left, k, part)                                                                             \
         MMAX_LOADS(at, left)                                                                                         \
@@ -6153,10 +6158,7 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
         if (gx) {                                                                                                    \
             MMAX_(store_upto)(gx + at, left, g_);                                                                    \
         }
-        MMAX_SWEEP_SUM(n, parameter_sums, params ? 4 * order : 0, MMAX_STEP);
-        if (params) {
-            MMAX_(slopes_finish)(parameter_sums, 0, 0, gp, p, &kinks, 1);
-        }
+        MMAX_SWEEP_SUM(n, slopes->sums, params ? 4 * order : 0, MMAX_STEP);
 #    undef MMAX_STEP
 #    undef MMAX_LOADS
 #    undef MMAX_ACTIVE
@@ -6165,14 +6167,14 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, mmax_multimax_grads *gp, cons
 }
 
 /* Any row of MultiMax or its logarithm, of either order: the second term of order 1 is 0. */
-MMAX_STATIC void MMAX_(sigma_backward_row)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy,
+MMAX_STATIC void MMAX_(sigma_backward_row)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *gy,
                                            const mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
-                                           const mmax_multimax_params *p, int function)
+                                           int function, int params)
 {
     if (function == MMAX_BACK_LOG) {
-        (void)MMAX_(backward_row)(gx, gp, gy, y, x, n, c, p, MMAX_BACK_LOG, 2, gp != NULL, 1);
+        (void)MMAX_(backward_row)(gx, slopes, gy, y, x, n, c, MMAX_BACK_LOG, 2, params, 1);
     } else {
-        (void)MMAX_(backward_row)(gx, gp, gy, y, x, n, c, p, MMAX_BACK_SOFTMAX, 2, gp != NULL, 1);
+        (void)MMAX_(backward_row)(gx, slopes, gy, y, x, n, c, MMAX_BACK_SOFTMAX, 2, params, 1);
     }
 }
 
@@ -6182,7 +6184,13 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
 {
     const MMAX_(call) c = MMAX_(call_of)(function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
     MMAX_(call) call = c;
+    MMAX_(slopes) slopes;
     call.scale = s->scale;
+    if (order) {
+        slopes.kinks = MMAX_(kinks_of)(p, &call, call.scale);
+        MMAX_(sums_clear)(slopes.sums, 8);
+        slopes.poisoned = 0;
+    }
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
@@ -6191,17 +6199,23 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
         int done = 0;
 #    if MMAX_FAST
         if (function == MMAX_BACK_SOFTMAX || function == MMAX_BACK_ENTMAX15) {
-            done = gp ? MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, 1, 0)
-                      : MMAX_(backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function, order, 0, 0);
+            done = gp ? MMAX_(backward_row)(gx_row, &slopes, gy_row, y_row, x_row, n, &call, function, order, 1, 0)
+                      : MMAX_(backward_row)(gx_row, &slopes, gy_row, y_row, x_row, n, &call, function, order, 0, 0);
         }
 #    endif
         if (!done && order) {
-            MMAX_(sigma_backward_row)(gx_row, gp, gy_row, y_row, x_row, n, &call, p, function);
+            MMAX_(sigma_backward_row)(gx_row, &slopes, gy_row, y_row, x_row, n, &call, function, gp != NULL);
         } else if (!done) {
-            (void)MMAX_(backward_row)(gx_row, NULL, gy_row, y_row, NULL, n, &call, NULL, function, 0, 0, 1);
+            (void)MMAX_(backward_row)(gx_row, NULL, gy_row, y_row, NULL, n, &call, function, 0, 0, 1);
         }
         if (gx) {
             MMAX_(fill)(gx_row + n, s->cols - n, 0);
+        }
+    }
+    if (order && gp) {
+        MMAX_(slopes_finish)(slopes.sums, 0, 0, gp, p, &slopes.kinks, 1);
+        if (slopes.poisoned) {
+            MMAX_(poison)(gp, order);
         }
     }
 }
