@@ -68,12 +68,13 @@
  *                    touching do not overlap.
  *
  * Determinism. The bits of a row's result depend on that row alone: not on the number of rows, its place in the batch,
- * strides, alignment, in place or not, nor the thread; gp alone adds up over the rows of a call. AVX2, AVX-512, NEON
- * and plain C with fma in hardware (and float not evaluated in a wider type) give the same bits, with gcc and clang, at
- * every optimisation level: sums run over a fixed number of lanes and are folded in a fixed order, and no
- * transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere multiply and add separately: same
- * accuracy, other bits. Under -Ofast results stay accurate and special cases as above, but bits may differ. Not so
- * for WebAssembly, where clang cannot be told to keep NaN: compile without -ffast-math there.
+ * strides, alignment, in place or not, nor the thread; gp alone is a sum over the rows of a call, in their order, and
+ * depends on them all. AVX2, AVX-512, NEON and plain C with fma in hardware (and float not evaluated in a wider type)
+ * give the same bits, with gcc and clang, at every optimisation level: sums run over a fixed number of lanes and are
+ * folded in a fixed order, and no transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere
+ * multiply and add separately: same accuracy, other bits. Under -Ofast results stay accurate and special cases as
+ * above, but bits may differ. Not so for WebAssembly, where clang cannot be told to keep NaN: compile without
+ * -ffast-math there.
  *
  * Threads and memory. Every function is reentrant. The only state is the chosen instruction set, one word read and
  * written atomically. Calls may run at the same time where no output is shared; give each thread its own gp. Nothing is
@@ -5997,23 +5998,23 @@ MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, c
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
     const MMAX_(kinks) kinks = MMAX_(kinks_of)(p, &c, s->scale);
+    MMAX_(sum) sums[8];
+    MMAX_(sums_clear)(sums, 4 * p->order);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const gy_row = gy + row * s->gy_stride, *const x_row = x + row * s->x_stride;
         mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
-        MMAX_(sum) sums[8];
-        MMAX_(sums_clear)(sums, 4 * p->order);
         if (p->order == 2) {
             MMAX_(seglu_backward_row)(gx_row, sums, &kinks, gy_row, x_row, n, 2, gp != NULL);
         } else {
             MMAX_(seglu_backward_row)(gx_row, sums, &kinks, gy_row, x_row, n, 1, gp != NULL);
         }
-        if (gp) {
-            MMAX_(slopes_finish)(sums, 0, 0, gp, p, &kinks, 1);
-        }
         if (gx) {
             MMAX_(fill)(gx_row + n, s->cols - n, 0);
         }
+    }
+    if (gp) {
+        MMAX_(slopes_finish)(sums, 0, 0, gp, p, &kinks, 1);
     }
 }
 
@@ -6064,7 +6065,7 @@ MMAX_INLINE mmax_vec MMAX_(weight)(mmax_vec y, mmax_mask active, const MMAX_(ori
 typedef struct MMAX_(slopes) {
     MMAX_(kinks) kinks;
     MMAX_(sum) sums[8];
-    int poisoned; /* a row was NaN */
+    int any_nan; /* among the rows */
 } MMAX_(slopes);
 
 /* Without `careful`, for w = y and w = sqrt(y): masks need no attention as long as every number is finite, since y = 0
@@ -6121,7 +6122,7 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, MMAX_(slopes) * slopes, const
             MMAX_(backward_nan)(gx, y, order ? x : NULL, n, function == MMAX_BACK_LOG);
         }
         if (params) {
-            slopes->poisoned = 1;
+            slopes->any_nan = 1;
         }
         return 1;
     }
@@ -6189,7 +6190,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     if (order) {
         slopes.kinks = MMAX_(kinks_of)(p, &call, call.scale);
         MMAX_(sums_clear)(slopes.sums, 8);
-        slopes.poisoned = 0;
+        slopes.any_nan = 0;
     }
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
@@ -6214,7 +6215,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     }
     if (order && gp) {
         MMAX_(slopes_finish)(slopes.sums, 0, 0, gp, p, &slopes.kinks, 1);
-        if (slopes.poisoned) {
+        if (slopes.any_nan) {
             MMAX_(poison)(gp, order);
         }
     }

@@ -445,7 +445,7 @@ m("backward: not the mean of the support", "mean = mean / total;", "", "backward
 m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
 m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked))",
   "MMAX_(load_upto)(gy + at, left, zero)", "special_cases")
-m("backward: a NaN row leaves gp as it is", "slopes->poisoned = 1;", "", "special_cases")
+m("backward: a NaN row leaves gp as it is", "slopes->any_nan = 1;", "", "special_cases")
 m("backward: gx is written, though left out, in a NaN row", "if (gx) {\n            MMAX_(backward_nan)",
   "{\n            MMAX_(backward_nan)", "special_cases")
 m("backward: large x are not seen", "mmax_v_nle(mmax_v_abs(x_), safe)", "mmax_m_none()", "special_cases")
