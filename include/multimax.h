@@ -603,17 +603,23 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 /* All are "inline": at -O0 gcc compiles every other static function, used or not. */
 #        define MMAX_INLINE              static inline __attribute__((always_inline, unused))
 #        define MMAX_STATIC              static inline __attribute__((unused))
+#        define MMAX_RARE                static inline __attribute__((cold, unused)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
+#        define mmax_prefetch(address)   __builtin_prefetch(address, 0, 2) /* into the second cache */
 #    elif defined(_MSC_VER)
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static __forceinline
 #        define MMAX_STATIC              static
+#        define MMAX_RARE                static
 #        define MMAX_UNLIKELY(condition) (condition)
+#        define mmax_prefetch(address)   ((void)(address))
 #    else
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static inline
 #        define MMAX_STATIC              static inline
+#        define MMAX_RARE                static inline
 #        define MMAX_UNLIKELY(condition) (condition)
+#        define mmax_prefetch(address)   ((void)(address))
 #    endif
 
 /* Buffers start with a cache line: what is read back from a store that crosses two lines has to wait for it. */
@@ -775,8 +781,8 @@ static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULT
  * TanhMax their hyperbolic sines and cosines. */
 enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX, MMAX_TANHMAX };
 /* What a row needs in its exponentials. PLAIN: nothing, no result can underflow. CLAMP: low entries are held at a
- * bound and zeroed at the end. GENERAL: there are masked entries too, or scores so large that the maximum has to be
- * subtracted first. */
+ * bound and zeroed at the end, and so are masked ones where that is the end. GENERAL: there are masked entries otherwise,
+ * or scores so large that the maximum has to be subtracted first. */
 enum { MMAX_ROW_PLAIN, MMAX_ROW_CLAMP, MMAX_ROW_GENERAL };
 enum { MMAX_SPARSEMAX, MMAX_ENTMAX15 };
 enum { MMAX_BACK_SOFTMAX, MMAX_BACK_SPARSEMAX, MMAX_BACK_ENTMAX15, MMAX_BACK_LOG };
@@ -2473,28 +2479,33 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
         }
 
 /* The same with sums: the step adds to lanes_##part[i][k] what goes to sums[i]. */
-#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)                                                         \
-        do {                                                                                                 \
-            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_CHUNK) {                                    \
-                const size_t end_ = (n)-chunk_ < MMAX_CHUNK ? (n) : chunk_ + MMAX_CHUNK;                     \
-                size_t at_ = chunk_;                                                                         \
-                mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS];                                              \
-                MMAX_LANES_CLEAR(lanes_all_, sum_count)                                                      \
-                for (; at_ + MMAX_LANES <= end_; at_ += MMAX_LANES) {                                        \
-                    MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, all_) } \
-                }                                                                                            \
-                if (at_ < end_) {                                                                            \
-                    MMAX_EACH(k_)                                                                            \
-                    {                                                                                        \
-                        const size_t from_ = at_ + (size_t)(k_ * MMAX_WIDTH);                                \
-                        if (from_ < end_) {                                                                  \
-                            step(from_, (ptrdiff_t)(end_ - from_), k_, all_)                                 \
-                        }                                                                                    \
-                    }                                                                                        \
-                }                                                                                            \
-                MMAX_LANES_FLUSH(sums, lanes_all_, sum_count)                                                \
-            }                                                                                                \
+#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)                                     \
+        do {                                                                             \
+            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_CHUNK) {                \
+                const size_t end_ = (n)-chunk_ < MMAX_CHUNK ? (n) : chunk_ + MMAX_CHUNK; \
+                mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS];                          \
+                MMAX_LANES_CLEAR(lanes_all_, sum_count)                                  \
+                MMAX_SWEEP_LANES(chunk_, end_, step)                                     \
+                MMAX_LANES_FLUSH(sums, lanes_all_, sum_count)                            \
+            }                                                                            \
         } while (0)
+/* The entries of a chunk; also in what is left over, register k takes part in the sums of register k. */
+#    define MMAX_SWEEP_LANES(from, end, step)                                                            \
+        {                                                                                                \
+            size_t at_ = (from);                                                                         \
+            for (; at_ + MMAX_LANES <= (end); at_ += MMAX_LANES) {                                       \
+                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, all_) } \
+            }                                                                                            \
+            if (at_ < (end)) {                                                                           \
+                MMAX_EACH(k_)                                                                            \
+                {                                                                                        \
+                    const size_t from_ = at_ + (size_t)(k_ * MMAX_WIDTH);                                \
+                    if (from_ < (end)) {                                                                 \
+                        step(from_, (ptrdiff_t)((end)-from_), k_, all_)                                  \
+                    }                                                                                    \
+                }                                                                                        \
+            }                                                                                            \
+        }
 
 /* A register's first lane: the arithmetic of the kernels for a single entry. */
 MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
@@ -2529,6 +2540,7 @@ typedef struct MMAX_(call) {
     const MMAX_(turns) * turns;   /* NULL: not asked for */
     int peaks;                    /* whether sigma's peak may stand for the largest score */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
+    int clears;                   /* the last pass takes low exponentials for 0: masked entries are low ones */
 } MMAX_(call);
 
 /* log2(e), rounded to nearest, and the rest */
@@ -2733,7 +2745,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
         if (!(mmax_is_finite(max - min) || c->after > 1)) {
             o.before *= (mmax_real)0.25;
         }
-        if (!is_near || c->general || min == MMAX_MASK) {
+        if (!is_near || c->general || (min == MMAX_MASK && !c->clears)) {
             o.kind = MMAX_ROW_GENERAL;
             o.moderate = 0;
         }
@@ -2965,24 +2977,25 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
 }
 
 /* ---- rows without a normal result ---- */
-MMAX_STATIC int MMAX_(has_nan)(const mmax_real *x, size_t n)
+
+/* NaN or +inf */
+MMAX_RARE int MMAX_(has_nan)(const mmax_real *x, size_t n)
 {
-    int found = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (!mmax_is_finite(x[i]) && !mmax_is_masked(x[i])) {
-            found = 1;
-        }
+    const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX);
+    mmax_mask bad = mmax_m_none();
+    for (size_t at = 0; at < n; at += MMAX_WIDTH) {
+        bad = mmax_m_or(bad, mmax_v_nle(MMAX_(load_upto)(x + at, (ptrdiff_t)(n - at), largest), largest));
     }
-    return found;
+    return mmax_m_bits(bad) != 0;
 }
-MMAX_STATIC void MMAX_(fill)(mmax_real *y, size_t n, MMAX_BITS value)
+MMAX_RARE void MMAX_(fill)(mmax_real *y, size_t n, MMAX_BITS value)
 {
     for (size_t i = 0; i < n; ++i) {
         y[i] = mmax_from_bits(value);
     }
 }
 /* Active entries of x: NaN or, where `nan` is 0, `masked` like the others. y may be x. */
-MMAX_STATIC void MMAX_(fill_special)(mmax_real *y, const mmax_real *x, size_t n, int nan, MMAX_BITS masked)
+MMAX_RARE void MMAX_(fill_special)(mmax_real *y, const mmax_real *x, size_t n, int nan, MMAX_BITS masked)
 {
     const MMAX_BITS active = nan ? MMAX_NAN_BITS : masked;
     for (size_t i = 0; i < n; ++i) {
@@ -2990,7 +3003,7 @@ MMAX_STATIC void MMAX_(fill_special)(mmax_real *y, const mmax_real *x, size_t n,
     }
 }
 /* NaN, but 0 where `zeros_stay` and y is 0. gx may be y. */
-MMAX_STATIC void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, int zeros_stay)
+MMAX_RARE void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, int zeros_stay)
 {
     for (size_t i = 0; i < n; ++i) {
         gx[i] = mmax_from_bits(zeros_stay && y[i] == 0 && !mmax_is_nan(y[i]) ? 0 : MMAX_NAN_BITS);
@@ -3096,8 +3109,8 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
  */
 #    define MMAX_AHEAD      (MMAX_FAST && MMAX_REGS <= 4)
 #    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
-MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
-                                  const MMAX_(call) * call, int function, int kind)
+MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_real *x, size_t n,
+                                const MMAX_(origin) * row_origin, const MMAX_(call) * call, int function, int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(origin) origin = *row_origin, *const o = &origin;
@@ -3130,16 +3143,17 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
         MMAX_(sum_add)(sum, pair);
     }
 #    define MMAX_BEGIN(at) MMAX_(exp_begin)(mmax_v_load(x + (at)), o, c, kind)
-#    define MMAX_STEP(e, half, k, first)                                                         \
-        {                                                                                        \
-            const mmax_vec x_ = mmax_v_load(x + first);                                          \
-            if (MMAX_AHEAD) {                                                                    \
-                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);                    \
-                ahead[half][k] = MMAX_BEGIN(at + MMAX_PAIR < whole ? first + MMAX_PAIR : first); \
-            } else {                                                                             \
-                e = MMAX_(exp_part)(x_, o, c, function, kind);                                   \
-            }                                                                                    \
-            mmax_v_store(y + first, e);                                                          \
+#    define MMAX_STEP(e, half, k, first)                                                           \
+        {                                                                                          \
+            const mmax_vec x_ = mmax_v_load(x + first);                                            \
+            if (MMAX_AHEAD) {                                                                      \
+                const mmax_real *const next_ = x + (at + MMAX_PAIR < whole ? at + MMAX_PAIR : at); \
+                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);                      \
+                ahead[half][k] = MMAX_(exp_begin)(mmax_v_load(next_ + (first - at)), o, c, kind);  \
+            } else {                                                                               \
+                e = MMAX_(exp_part)(x_, o, c, function, kind);                                     \
+            }                                                                                      \
+            mmax_v_store(y + first, e);                                                            \
         }
 #    define MMAX_ADD(terms, k)                                                                           \
         {                                                                                                \
@@ -3197,7 +3211,7 @@ MMAX_INLINE double MMAX_(exp_row)(mmax_real *y, const mmax_real *x, size_t n, co
 #    undef MMAX_STEP
 #    undef MMAX_ADD
 #    undef MMAX_TERM
-    return MMAX_(sum_total)(sum);
+    *row_sum = sum[0];
 }
 
 /* 1 - a b for a b near 1 */
@@ -3270,7 +3284,7 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
-MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
+MMAX_RARE void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
     double sum = 0, tiny_sum = 0, count = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -3287,7 +3301,8 @@ MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 MMAX_INLINE mmax_real MMAX_(mean_of)(double mean, mmax_real max) { return mean < max ? (mmax_real)mean : max; }
 
 /* First pass: decides what the row is. EMPTY rows have no weight anywhere, NAN rows a NaN or a score of +inf. */
-MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
+MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *y, const mmax_real *x, size_t n,
+                                 const MMAX_(call) * c, int function)
 {
     MMAX_(extremes) e;
     if (n == 0) {
@@ -3300,6 +3315,10 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *x, size_t n
         if (MMAX_UNLIKELY(!mmax_is_finite(e.max) || !(top <= MMAX_REAL_MAX && top >= -MMAX_REAL_MAX))) {
             /* A score beyond the range of the type counts as infinite. */
             return e.max < 0 && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
+        }
+        /* In place, masked entries of a row with NaN could not be told from low ones later. */
+        if (y == x && o->kind == MMAX_ROW_CLAMP && e.min == MMAX_MASK && MMAX_(has_nan)(x, n)) {
+            return MMAX_IS_NAN;
         }
     }
     if (function == MMAX_EVSOFTMAX) {
@@ -3432,7 +3451,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
 typedef struct MMAX_(passes) {
     int function;
     int (*begin_row)(MMAX_(origin) *, int *careful, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) *);
-    void (*exp_row)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) *,
+    void (*exp_row)(MMAX_(sum) *, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) *,
                     const MMAX_(call) *);
 } MMAX_(passes);
 
@@ -3441,15 +3460,13 @@ MMAX_STATIC int MMAX_(begin_softmax)(MMAX_(origin) * o, int *careful, mmax_real 
                                      const MMAX_(call) * c)
 {
     *careful = 0;
-    (void)y;
-    return MMAX_(begin_row)(o, x, n, c, MMAX_SOFTMAX);
+    return MMAX_(begin_row)(o, y, x, n, c, MMAX_SOFTMAX);
 }
 MMAX_STATIC int MMAX_(begin_evsoftmax)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                        const MMAX_(call) * c)
 {
     *careful = 0;
-    (void)y;
-    return MMAX_(begin_row)(o, x, n, c, MMAX_EVSOFTMAX);
+    return MMAX_(begin_row)(o, y, x, n, c, MMAX_EVSOFTMAX);
 }
 MMAX_STATIC int MMAX_(begin_multimax1)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                        const MMAX_(call) * c)
@@ -3462,17 +3479,17 @@ MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_rea
     return MMAX_(begin_sigma)(o, careful, y, x, n, c, MMAX_MULTIMAX2);
 }
 /* Without MMAX_FAST all rows are GENERAL ones. */
-#    define MMAX_INSTANCE(name, function)                                                                              \
-        MMAX_STATIC void MMAX_(name)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, \
-                                     const MMAX_(call) * c)                                                            \
-        {                                                                                                              \
-            if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {                                                              \
-                *sum = MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_PLAIN);                                        \
-            } else if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {                                                       \
-                *sum = MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_CLAMP);                                        \
-            } else {                                                                                                   \
-                *sum = MMAX_(exp_row)(y, x, n, o, c, function, MMAX_ROW_GENERAL);                                      \
-            }                                                                                                          \
+#    define MMAX_INSTANCE(name, function)                                                           \
+        MMAX_STATIC void MMAX_(name)(MMAX_(sum) * sum, mmax_real * y, const mmax_real *x, size_t n, \
+                                     const MMAX_(origin) * o, const MMAX_(call) * c)                \
+        {                                                                                           \
+            if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {                                           \
+                MMAX_(exp_row)(sum, y, x, n, o, c, function, MMAX_ROW_PLAIN);                       \
+            } else if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {                                    \
+                MMAX_(exp_row)(sum, y, x, n, o, c, function, MMAX_ROW_CLAMP);                       \
+            } else {                                                                                \
+                MMAX_(exp_row)(sum, y, x, n, o, c, function, MMAX_ROW_GENERAL);                     \
+            }                                                                                       \
         }
 MMAX_INSTANCE(exp_softmax, MMAX_SOFTMAX)
 MMAX_INSTANCE(exp_evsoftmax, MMAX_EVSOFTMAX)
@@ -3559,17 +3576,21 @@ MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const M
     int careful;
     r->state = f->begin_row(&r->origin, &careful, r->y, r->x, r->n, c);
 }
-MMAX_INLINE void MMAX_(row_exp)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
+MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
     if (r->state == MMAX_IS_NORMAL) {
-        f->exp_row(&r->sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
+        f->exp_row(sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
+    } else {
+        MMAX_(sum_clear)(sum);
     }
 }
 MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
 {
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
+    } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum)) && r->y != r->x) {
+        MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
     } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
         MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
     } else if (MMAX_FAST && r->origin.kind == MMAX_ROW_PLAIN) {
@@ -3579,47 +3600,7 @@ MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
     }
 }
 
-#    define MMAX_SIDE_BY_SIDE 4
-#    define MMAX_SHORT_BYTES  4096
-
-/* Short rows go through the passes side by side: each pass ends in a chain of dependent instructions, which the next
- * row's work then fills. */
-MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f)
-{
-    const size_t most = b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
-    MMAX_(row) r[MMAX_SIDE_BY_SIDE];
-    const mmax_real *x = b->x;
-    mmax_real *y = b->y;
-    for (size_t row = 0; row < b->rows; row += most) {
-        const size_t count = b->rows - row < most ? b->rows - row : most;
-        for (size_t i = 0; i < count; ++i, x += b->x_stride, y += b->y_stride) {
-            r[i].y = y;
-            r[i].x = x;
-            r[i].n = b->lengths ? b->lengths[row + i] : b->cols;
-            MMAX_(row_begin)(&r[i], c, f);
-        }
-        for (size_t i = 0; i < count; ++i) {
-            MMAX_(row_exp)(&r[i], c, f);
-        }
-        for (size_t i = 0; i < count; ++i) {
-            MMAX_(row_end)(&r[i]);
-            if (r[i].n < b->cols) {
-                MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);
-            }
-        }
-    }
-}
-#    define MMAX_INSTANCE(name, function)                                                  \
-        MMAX_STATIC void MMAX_(name##_rows)(const MMAX_(batch) * b, const MMAX_(call) * c) \
-        {                                                                                  \
-            MMAX_(normalise_rows)(b, c, &MMAX_(name##_passes));                            \
-        }
-MMAX_EACH_FUNCTION(MMAX_INSTANCE)
-#    undef MMAX_INSTANCE
-
-/* ---- short rows: MMAX_WIDTH rows of at most MMAX_PAIR entries at once ----
- * What a row has one of, a register has for all of them. The same arithmetic as row by row.
- */
+/* ---- what each of MMAX_WIDTH rows has one of, in one register ---- */
 #    if MMAX_FAST
 /* halve(j_, j_ + half_) for half_ = count / 2, .. 1 and the j_ below it, count being at most 16 */
 #        define MMAX_HALVE(count, halve)                             \
@@ -3645,7 +3626,7 @@ MMAX_INLINE mmax_vec MMAX_(across_max)(const mmax_real *rows)
     return row[0];
 }
 
-/* The sum of a row's only pair of blocks; `one` says that only its first register is not 0. */
+/* The sums of a row's only pair of blocks; `one` says that only its first register is not 0. */
 MMAX_INLINE void MMAX_(short_sum)(MMAX_(sum) * sum, const mmax_vec *pair, int one)
 {
 #        if !MMAX_PASS_DOUBLE
@@ -3661,8 +3642,8 @@ MMAX_INLINE void MMAX_(short_sum)(MMAX_(sum) * sum, const mmax_vec *pair, int on
 #        endif
 }
 
-/* The sums of MMAX_WIDTH rows, in the order of MMAX_(sum_total). */
-MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS], int one)
+/* MMAX_(sum_total) of MMAX_WIDTH rows. */
+MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
 {
 #        if !MMAX_PASS_DOUBLE && defined(mmax_d_zip_low)
 #            define MMAX_SIDE (8 / MMAX_DREGS) /* doubles in a register */
@@ -3670,8 +3651,7 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS
         mmax_dvec row[MMAX_SIDE];
         MMAX_UNROLL for (int i = 0; i < MMAX_SIDE; ++i)
         {
-            MMAX_(sum) sum;
-            MMAX_(short_sum)(&sum, pairs[r + i], one);
+            MMAX_(sum) sum = sums[r + i];
             MMAX_HALVE(MMAX_DREGS, sum.sum[j_] = mmax_d_add(sum.sum[j_], sum.sum[j_ + half_]))
             row[i] = sum.sum[0];
         }
@@ -3683,8 +3663,7 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS
     mmax_vec sum[8], error[MMAX_WIDTH];
     MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r)
     {
-        MMAX_(sum) row;
-        MMAX_(short_sum)(&row, pairs[r], one);
+        MMAX_(sum) row = sums[r];
         MMAX_HALVE(MMAX_DREGS, row.error[j_] = mmax_v_add(row.error[j_], row.error[j_ + half_]))
         MMAX_EACH_D(j) { sum[j * MMAX_WIDTH + r] = row.sum[j]; }
         error[r] = row.error[0];
@@ -3695,23 +3674,253 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS
     mmax_v_store(totals, mmax_v_add(sum[0], error[0]));
 #        else
     for (int r = 0; r < MMAX_WIDTH; ++r) {
-        MMAX_(sum) sum;
-        MMAX_(short_sum)(&sum, pairs[r], one);
-        totals[r] = MMAX_(sum_total)(&sum);
+        totals[r] = MMAX_(sum_total)(&sums[r]);
     }
 #        endif
 }
+MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS], int one)
+{
+    MMAX_(sum) sums[MMAX_WIDTH];
+    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { MMAX_(short_sum)(&sums[r], pairs[r], one); }
+    MMAX_(totals)(totals, sums);
+}
 
-struct MMAX_(group) {
-    const mmax_real *x;
-    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
-    MMAX_LINE mmax_real rounder[MMAX_WIDTH];       /* of the rows' origins, as are */
+MMAX_INLINE int MMAX_(all)(mmax_mask m) { return mmax_m_bits(m) == (1u << MMAX_WIDTH) - 1u; }
+
+/* Whether all scores may be taken as they are: `smallest` is of all logits, for MultiMax `largest` of all |s|. */
+MMAX_INLINE int MMAX_(all_usual)(mmax_vec smallest, mmax_vec largest, const MMAX_(call) * c, int function)
+{
+    if (function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2) {
+        return MMAX_(all)(mmax_v_le(largest, mmax_v_set(c->safe)));
+    }
+    return function == MMAX_TANHMAX || c->clears || MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
+}
+
+/* The origins of MMAX_WIDTH rows. */
+typedef struct MMAX_(origins) {
+    MMAX_LINE mmax_real rounder[MMAX_WIDTH];
     MMAX_LINE mmax_real lowest[MMAX_WIDTH];
     MMAX_LINE mmax_real max[MMAX_WIDTH];
     MMAX_LINE mmax_real mean[MMAX_WIDTH];
-    MMAX_LINE mmax_real unit[MMAX_WIDTH]; /* TanhMax: exp(0), or 0 if no weight needs it */
+    MMAX_LINE mmax_real unit[MMAX_WIDTH];
+    int kind; /* of all rows: with the clamp, which changes no bit where nothing can underflow */
+    int good; /* 0 if a score is infinite or too large: then row by row */
+} MMAX_(origins);
+
+/* `high` holds MMAX_WIDTH scores of each row, the largest among them, and `totals` the sums that EvSoftMax needs.
+ * `good` is what all_usual says. */
+MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, int good, const double *totals, size_t n,
+                                   const MMAX_(call) * c, int function)
+{
+    const mmax_vec max = MMAX_(across_max)(high);
+    const mmax_vec exponent = mmax_v_mul(max, mmax_v_set(c->log2e)), whole = mmax_v_whole(exponent);
+    const mmax_vec rounder = mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS)));
+    o->good = good && MMAX_(all)(mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT)));
+    o->kind = MMAX_ROW_CLAMP;
+    mmax_v_store(o->rounder, rounder);
+    mmax_v_store(o->lowest,
+                 mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
+    mmax_v_store(o->max, max);
+    if (function == MMAX_TANHMAX) {
+        const mmax_vec top = mmax_v_mul(max, mmax_v_set(c->input_scale)), unit = mmax_v_pow2(rounder);
+        mmax_v_store(o->unit, mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit));
+    }
+    for (int r = 0; function == MMAX_EVSOFTMAX && r < MMAX_WIDTH; ++r) {
+        const double mean = totals[r] / (double)n;
+        o->good = o->good && mmax_f64_is_finite(mean);
+        o->mean[r] = MMAX_(mean_of)(mean, o->max[r]);
+    }
+}
+MMAX_INLINE MMAX_(origin) MMAX_(origin_at)(const MMAX_(origins) * of, size_t r, int function)
+{
+    MMAX_(origin) o;
+    o.rounder = of->rounder[r];
+    o.shift = 0;
+    o.before = 1;
+    o.lowest = of->lowest[r];
+    o.max = of->max[r];
+    o.mean = function == MMAX_EVSOFTMAX ? of->mean[r] : 0;
+    o.peak = 0;
+    o.kind = of->kind;
+    o.moderate = 0;
+    o.unit = function == MMAX_TANHMAX ? of->unit[r] : 0;
+    return o;
+}
+
+#    endif
+
+/* Where two registers hold a block, what begins and ends a row takes as long as the entries of a short one. */
+#    define MMAX_TOGETHER (MMAX_FAST && MMAX_REGS == 2)
+#    if MMAX_TOGETHER
+/* begin_row for MMAX_WIDTH rows of one length, for EvSoftMax MMAX_CHUNK at most. Where one of them is not an ordinary
+ * row, nothing is decided and 0 returned. */
+MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int function)
+{
+    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2, store = r->y != r->x;
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const size_t n = r->n;
+    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS], smallest[MMAX_REGS], largest = mmax_v_zero();
+    MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
+    MMAX_LINE double totals[MMAX_WIDTH];
+    MMAX_(origins) o;
+    MMAX_EACH(k) { smallest[k] = mmax_v_zero(); }
+    for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+        const mmax_real *const x = r[i].x;
+        mmax_real *const y = r[i].y;
+        const mmax_vec fill = mmax_v_set(x[0]);
+        mmax_vec max[MMAX_REGS], pair[MMAX_REGS];
+        MMAX_EACH(k)
+        {
+            max[k] = function == MMAX_TANHMAX ? mmax_v_zero() : MMAX_(score)(fill, c, function, 0);
+            pair[k] = mmax_v_zero();
+        }
+#        define MMAX_STEP(at, left, k, part)                                                                           \
+            const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                               \
+            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
+            max[k] = mmax_v_max(score, max[k]);                                                                        \
+            if (function != MMAX_TANHMAX) {                                                                            \
+                smallest[k] = mmax_v_min(score, smallest[k]);                                                          \
+            }                                                                                                          \
+            if (sigma) {                                                                                               \
+                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
+                if (store) {                                                                                           \
+                    MMAX_(store_upto)(y + at, left, score);                                                            \
+                }                                                                                                      \
+            }                                                                                                          \
+            if (function == MMAX_EVSOFTMAX) {                                                                          \
+                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, left));                                         \
+            }
+        if (function == MMAX_EVSOFTMAX) {
+            MMAX_SWEEP_LANES(0, n, MMAX_STEP)
+        } else {
+            MMAX_SWEEP(n, MMAX_STEP);
+        }
+#        undef MMAX_STEP
+        MMAX_EACH(k)
+        {
+            max[0] = mmax_v_max(max[k], max[0]);
+            pairs[i][k] = pair[k];
+        }
+        mmax_v_store(high + i * MMAX_WIDTH, max[0]);
+    }
+    if (function == MMAX_EVSOFTMAX) {
+        MMAX_(short_totals)(totals, pairs, 0);
+    }
+    MMAX_EACH(k) { smallest[0] = mmax_v_min(smallest[k], smallest[0]); }
+    MMAX_(origins_of)(&o, high, MMAX_(all_usual)(smallest[0], largest, c, function), totals, n, c, function);
+    if (!o.good) {
+        return 0;
+    }
+    if (function != MMAX_TANHMAX) {
+        const mmax_real min = mmax_v_hmin(smallest[0]), range = (mmax_v_hmax(mmax_v_load(o.max)) - min) * c->log2e;
+        for (size_t i = 0; !store && min == MMAX_MASK && i < MMAX_WIDTH; ++i) { /* as in begin_row */
+            if (MMAX_(has_nan)(r[i].x, n)) {
+                return 0;
+            }
+        }
+        /* as in origin_of, for at most 2^16 entries */
+        o.kind = range + 16 + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+    }
+    for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+        r[i].state = MMAX_IS_NORMAL;
+        r[i].origin = MMAX_(origin_at)(&o, i, function);
+        if (sigma && !store) {
+            MMAX_(store_sigma)(r[i].y, r[i].x, n, c, function, 0);
+        }
+    }
+    return 1;
+}
+#        define MMAX_INSTANCE(name, function)                                                 \
+            MMAX_STATIC int MMAX_(begin_##name##_rows)(MMAX_(row) * r, const MMAX_(call) * c) \
+            {                                                                                 \
+                return MMAX_(begin_rows)(r, c, function);                                     \
+            }
+MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
+#        undef MMAX_INSTANCE
+#        define MMAX_BEGIN_ROWS(name) MMAX_(begin_##name##_rows)
+#        define MMAX_SIDE_BY_SIDE     MMAX_WIDTH
+#    else
+#        define MMAX_BEGIN_ROWS(name) NULL
+#        define MMAX_SIDE_BY_SIDE     4
+#    endif
+
+#    define MMAX_SHORT_BYTES    4096
+#    define MMAX_TOGETHER_BYTES 16384
+
+/* Asks for a row of the next MMAX_WIDTH ones: their first pass, which has little to compute, would wait for memory. */
+MMAX_INLINE void MMAX_(prefetch)(const mmax_real *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += 64 / sizeof(mmax_real)) {
+        mmax_prefetch(x + i);
+    }
+}
+
+/* Short rows go through the passes side by side: each pass ends in a chain of dependent instructions, which the next
+ * row's work then fills. MMAX_WIDTH of them, where as many fit into the first cache, have the ends of their passes in
+ * common. */
+MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
+                                       int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *))
+{
+    const int together = MMAX_TOGETHER && b->cols <= MMAX_TOGETHER_BYTES / MMAX_WIDTH / sizeof(mmax_real) &&
+                         (f->function != MMAX_EVSOFTMAX || b->cols <= MMAX_CHUNK) && !b->lengths && !c->general;
+    const size_t most = together ? MMAX_WIDTH : b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? 4 : 1;
+    MMAX_(row) r[MMAX_SIDE_BY_SIDE];
+    MMAX_(sum) sum[MMAX_SIDE_BY_SIDE];
+    double total[MMAX_SIDE_BY_SIDE];
+    const mmax_real *x = b->x;
+    mmax_real *y = b->y;
+    for (size_t row = 0; row < b->rows; row += most) {
+        const size_t count = b->rows - row < most ? b->rows - row : most;
+        for (size_t i = 0; i < count; ++i, x += b->x_stride, y += b->y_stride) {
+            r[i].y = y;
+            r[i].x = x;
+            r[i].n = b->lengths ? b->lengths[row + i] : b->cols;
+        }
+        if (!(together && count == MMAX_WIDTH && begin_rows && begin_rows(r, c))) {
+            for (size_t i = 0; i < count; ++i) {
+                MMAX_(row_begin)(&r[i], c, f);
+            }
+        }
+        for (size_t i = 0; i < count; ++i) {
+            if (together && b->rows - row >= 2 * most) {
+                MMAX_(prefetch)(x + i * b->x_stride, b->cols);
+            }
+            MMAX_(row_exp)(&sum[i], &r[i], c, f);
+        }
+#    if MMAX_FAST
+        if (count == MMAX_WIDTH) {
+            MMAX_(totals)(total, sum);
+        }
+#    endif
+        for (size_t i = MMAX_FAST && count == MMAX_WIDTH ? count : 0; i < count; ++i) {
+            total[i] = MMAX_(sum_total)(&sum[i]);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            r[i].sum = total[i];
+            MMAX_(row_end)(&r[i]);
+            if (r[i].n < b->cols) {
+                MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);
+            }
+        }
+    }
+}
+#    define MMAX_INSTANCE(name, function)                                                  \
+        MMAX_STATIC void MMAX_(name##_rows)(const MMAX_(batch) * b, const MMAX_(call) * c) \
+        {                                                                                  \
+            MMAX_(normalise_rows)(b, c, &MMAX_(name##_passes), MMAX_BEGIN_ROWS(name));     \
+        }
+MMAX_EACH_FUNCTION(MMAX_INSTANCE)
+#    undef MMAX_INSTANCE
+
+/* ---- short rows: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one ---- */
+#    if MMAX_FAST
+struct MMAX_(group) {
+    const mmax_real *x;
+    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE double total[MMAX_WIDTH];
-    int good; /* 0 if a score is infinite or too large, or a row has no target: then row by row */
+    MMAX_(origins) origins;
+    int good; /* 0 if the origins are not, or a row has no target: then row by row */
 };
 
 /* A row's registers, and the distance of the rows in `e`; `one` says that one register will do. */
@@ -3727,18 +3936,16 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     const mmax_real *const x = g->x;
     mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
-    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), max, exponent, whole, rounder;
-    mmax_mask good;
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_real *const row = x + r * x_stride;
         const mmax_vec first = mmax_v_set(row[0]);
         mmax_vec row_max = mmax_v_zero(), pair[MMAX_REGS];
-/* TanhMax: NaN in `row_max` would hide a mask. */
 #        define MMAX_TERM(i)                                                                                           \
             const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                  \
             const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(n - at), first);                             \
             const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
-            row_max = (i) == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max);                       \
+            row_max = (i) == 0 ? score : mmax_v_max(score, row_max);                                                   \
             if (sigma) {                                                                                               \
                 largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
                 mmax_v_store(g->e + r * MMAX_GROUP_STRIDE(one) + at, score);                                           \
@@ -3770,46 +3977,8 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     if (function == MMAX_EVSOFTMAX) {
         MMAX_(short_totals)(g->total, pairs, one);
     }
-    max = MMAX_(across_max)(high);
-    exponent = mmax_v_mul(max, mmax_v_set(c->log2e));
-    whole = mmax_v_whole(exponent);
-    good = mmax_v_lt(mmax_v_abs(exponent), mmax_v_set(MMAX_SHIFT_LIMIT));
-    if (function != MMAX_TANHMAX) {
-        good = mmax_m_and(good,
-                          sigma ? mmax_v_le(largest, mmax_v_set(c->safe)) : mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
-    }
-    g->good = mmax_m_bits(good) == (1u << MMAX_WIDTH) - 1u;
-    rounder = mmax_v_sub(mmax_v_set(MMAX_ROUND_TO_EIGHTH), mmax_v_sub(whole, mmax_v_set(MMAX_BIAS)));
-    mmax_v_store(g->rounder, rounder);
-    mmax_v_store(g->lowest,
-                 mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
-    mmax_v_store(g->max, max);
-    if (function == MMAX_TANHMAX) {
-        const mmax_vec top = mmax_v_mul(max, mmax_v_set(c->input_scale)), unit = mmax_v_pow2(rounder);
-        mmax_v_store(g->unit, mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit));
-    }
-    for (int r = 0; function == MMAX_EVSOFTMAX && r < MMAX_WIDTH; ++r) {
-        const double mean = g->total[r] / (double)n;
-        g->good = g->good && mmax_f64_is_finite(mean);
-        g->mean[r] = MMAX_(mean_of)(mean, g->max[r]);
-    }
-}
-
-/* The origin of a row, with the clamp, which changes no bit where nothing can underflow. */
-MMAX_INLINE MMAX_(origin) MMAX_(group_origin)(const MMAX_(group) * g, size_t r, int function)
-{
-    MMAX_(origin) o;
-    o.rounder = g->rounder[r];
-    o.shift = 0;
-    o.before = 1;
-    o.lowest = g->lowest[r];
-    o.max = g->max[r];
-    o.mean = function == MMAX_EVSOFTMAX ? g->mean[r] : 0;
-    o.peak = 0;
-    o.kind = MMAX_ROW_CLAMP;
-    o.moderate = 0;
-    o.unit = function == MMAX_TANHMAX ? g->unit[r] : 0;
-    return o;
+    MMAX_(origins_of)(&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), g->total, n, c, function);
+    g->good = g->origins.good;
 }
 
 /* One register of exponentials to `e`; what is summed. */
@@ -3837,7 +4006,7 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_real *const row = x + r * x_stride;
         mmax_real *const e_row = g->e + r * MMAX_GROUP_STRIDE(one);
-        const MMAX_(origin) o = MMAX_(group_origin)(g, r, function);
+        const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
         mmax_vec pair[MMAX_REGS];
 #        define MMAX_TERM(e, i)                                                                                       \
             const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
@@ -3904,13 +4073,14 @@ MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch)
         mmax_real *const row = y + r * y_stride;
         const double total = g->total[r];
         const MMAX_(scaling) w = MMAX_(scaling_of)(total);
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(total))) {
+            MMAX_(fill_special)(row, g->x + r * b->x_stride, n, 1, 0);
+            continue;
+        }
         for (size_t i = 0; i < registers; ++i) {
             const size_t at = i * MMAX_WIDTH;
             const mmax_vec e = mmax_v_load(g->e + r * MMAX_GROUP_STRIDE(one) + at);
             MMAX_(store_upto)(row + at, (ptrdiff_t)(n - at), MMAX_(scaled)(e, &w, 1));
-        }
-        if (MMAX_UNLIKELY(!mmax_f64_is_finite(total))) {
-            MMAX_(fill)(row, n, MMAX_NAN_BITS);
         }
     }
 }
@@ -3979,15 +4149,17 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
 
 MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    c.clears = 1;
     MMAX_(normalise)(&b, &c, MMAX_(softmax_rows), MMAX_IN_GROUPS(softmax, weights_of_group));
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
     MMAX_(turns) turns;
-    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
+    MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    c.clears = 1;
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_(multimax1_rows), MMAX_IN_GROUPS(multimax1, weights_of_group));
     } else {
@@ -4078,12 +4250,12 @@ MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, 
                                     const MMAX_(call) * c, const MMAX_(passes) * f, int careful, int sigma_there)
 {
     const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
-    double sum;
+    MMAX_(sum) sum;
     if (sigma && !sigma_there) {
         MMAX_(store_sigma)(e, x, n, c, f->function, careful);
     }
     f->exp_row(&sum, e, sigma ? e : x, n, o, c);
-    return sum;
+    return MMAX_(sum_total)(&sum);
 }
 
 /* The sum of the exponentials that are below `bound`. */
@@ -4242,7 +4414,7 @@ MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, 
     MMAX_LINE mmax_real e_max[MMAX_WIDTH];
     mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
     double others[MMAX_WIDTH];
-    mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->max), mmax_v_load(g->rounder), c));
+    mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->origins.max), mmax_v_load(g->origins.rounder), c));
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_vec limit = mmax_v_set((mmax_real)(0.999 * (double)e_max[r]));
         mmax_vec *const pair = pairs[r];
@@ -4280,7 +4452,7 @@ MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * 
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const MMAX_(origin) o = MMAX_(group_origin)(g, r, function);
+        const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
         mmax_real *const y = b->y + (row + r) * b->y_stride;
         const mmax_real *x = b->x + (row + r) * b->x_stride;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
@@ -4759,7 +4931,7 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
             rows(&row, c);
             continue;
         }
-        r.origin = MMAX_(group_origin)(g, i, function);
+        r.origin = MMAX_(origin_at)(&g->origins, i, function);
         r.careful = 0;
         MMAX_(loss_target)(&r, c, function);
         r.sum = g->total[i];
@@ -5809,9 +5981,9 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
     return MMAX_IS_NORMAL;
 }
 
-/* 2 sinh of the row to y; the sum of 2 cosh. */
-MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * row_origin,
-                                   const MMAX_(call) * call, int kind)
+/* 2 sinh of the row to y; the sums of 2 cosh. */
+MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_real *x, size_t n,
+                                 const MMAX_(origin) * row_origin, const MMAX_(call) * call, int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(origin) origin = *row_origin, *const o = &origin;
@@ -5844,22 +6016,22 @@ MMAX_INLINE double MMAX_(sinh_row)(mmax_real *y, const mmax_real *x, size_t n, c
     MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
 #    undef MMAX_STEP
 #    undef MMAX_BEGIN
-    return MMAX_(sum_total)(sum);
+    *row_sum = sum[0];
 }
 
-MMAX_STATIC void MMAX_(exp_tanhmax)(double *sum, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                    const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sum, mmax_real *y, const mmax_real *x, size_t n,
+                                    const MMAX_(origin) * o, const MMAX_(call) * c)
 {
     if (o->kind == MMAX_ROW_GENERAL) {
-        *sum = MMAX_(sinh_row)(y, x, n, o, c, MMAX_ROW_GENERAL);
+        MMAX_(sinh_row)(sum, y, x, n, o, c, MMAX_ROW_GENERAL);
     } else {
-        *sum = MMAX_(sinh_row)(y, x, n, o, c, MMAX_ROW_CLAMP);
+        MMAX_(sinh_row)(sum, y, x, n, o, c, MMAX_ROW_CLAMP);
     }
 }
 static const MMAX_(passes) MMAX_(tanhmax_passes) = {MMAX_TANHMAX, MMAX_(begin_tanhmax), MMAX_(exp_tanhmax)};
 MMAX_STATIC void MMAX_(tanhmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(normalise_rows)(b, c, &MMAX_(tanhmax_passes));
+    MMAX_(normalise_rows)(b, c, &MMAX_(tanhmax_passes), MMAX_BEGIN_ROWS(tanhmax));
 }
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
@@ -6482,6 +6654,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EXP_CHUNK
 #    undef MMAX_AHEAD
 #    undef MMAX_ABOVE_EXPS
+#    undef MMAX_SWEEP_LANES
 #    undef MMAX_SWEEP
 #    undef MMAX_MOST_SUMS
 #    undef MMAX_LANES_CLEAR
@@ -6515,6 +6688,9 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_GROUP_STRIDE
 #    undef MMAX_IN_GROUPS
 #    undef mmax_v_whole
+#    undef MMAX_TOGETHER
+#    undef MMAX_TOGETHER_BYTES
+#    undef MMAX_BEGIN_ROWS
 #    undef MMAX_SHORT_BYTES
 #    undef MMAX_EACH_TARGET
 #    undef MMAX_BLOCK
@@ -7115,7 +7291,9 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_GNUC
 #    undef MMAX_INLINE
 #    undef MMAX_STATIC
+#    undef MMAX_RARE
 #    undef MMAX_UNLIKELY
+#    undef mmax_prefetch
 #    undef MMAX_UNROLL
 #    undef MMAX_UNROLL_TWICE
 #    undef MMAX_X86

@@ -97,6 +97,9 @@ static void check_ignored(const function *f, const void *out, size_t n, double l
 
 static int is_ours(size_t row, size_t every) { return row % every == every - 1; }
 
+/* Up to so many entries, the first pass may take several rows together. */
+#define TOGETHER 1024
+
 /*
  * The row of c as every `every`-th row of a batch of `rows`, other rows between, at random strides and offsets;
  * with `in_place` the output lies on that input; with `shortened` the batch has more columns and lengths say n.
@@ -217,10 +220,12 @@ static void check_rows(const function *f, size_t n, law l)
         if (n <= 40) {
             check_in_batch(f, &c, 2 + random_below(18), 1 + random_below(3), 0, 0);
             check_in_batch(f, &c, MAX_ROWS, 2, 0, (int)random_below(2));
+        } else if (n <= TOGETHER && f->kind == FORWARD) {
+            check_in_batch(f, &c, 16 + random_below(2), 1 + random_below(3), 0, 0);
         }
         for (int r = GY; r <= X; ++r) {
             if (has(f, HAS_OUT) && has(f, 1u << r)) {
-                check_in_batch(f, &c, 1 + random_below(n <= 40 ? MAX_ROWS : 2), 1, r, 0);
+                check_in_batch(f, &c, 1 + random_below(n <= 40 ? MAX_ROWS : n <= TOGETHER ? 17 : 2), 1, r, 0);
             }
         }
     }
@@ -232,6 +237,7 @@ enum {
     LARGE = SPECIALS, /* as large as can be */
     LARGE_NEGATIVE,
     MASK_BESIDE_NAN,
+    NAN_AFTER_MASK,
     WIDE, /* the others have weights below the smallest normal number */
     ROW_KINDS
 };
@@ -249,10 +255,14 @@ static void check_special_rows(const function *f, size_t n, int which)
         } else if (which == MASK_BESIDE_NAN) {
             set_special(f, c.array[X], n > 16 ? 16 : at, MINUS_INF); /* in a register's first lane, as */
             set_special(f, c.array[X], 0, QUIET_NAN);
+        } else if (which == NAN_AFTER_MASK) {
+            set_special(f, c.array[X], 0, MINUS_INF);
+            set_special(f, c.array[X], n - 1, QUIET_NAN);
         } else if (which == WIDE) {
             set(f, c.array[X], at, f->size == 4 ? 160 : 1000);
         } else {
             set(f, c.array[X], at, (which == LARGE ? 0.9 : -0.9) * largest(f));
+            set(f, c.array[X], (at + 1) % n, (which == LARGE ? 0.9 : -0.9) * largest(f));
             c.p = f->order == 2 ? &steep : c.p;
         }
         make_y(f, &c);
@@ -260,6 +270,9 @@ static void check_special_rows(const function *f, size_t n, int which)
         check_isa(f, n, isa, &fma_seen);
         check_in_batch(f, &c, MAX_ROWS, 1, 0, 0);
         check_in_batch(f, &c, MAX_ROWS, 2, 0, 0);
+        if (f->kind == FORWARD) {
+            check_in_batch(f, &c, 1 + random_below(17), 1, X, 0);
+        }
     }
 }
 
@@ -277,6 +290,11 @@ static void test_places(void)
     TEST("the same for rows with NaN, infinities or large numbers") {
         FOR_EACH_FUNCTION(f) {
             for (size_t n = 1; n < 70; n += LENGTH_STEP) {
+                for (int which = 0; which < ROW_KINDS; ++which) {
+                    check_special_rows(f, n, which);
+                }
+            }
+            for (size_t n = 95; f->kind == FORWARD && n < 600; n += 101) {
                 for (int which = 0; which < ROW_KINDS; ++which) {
                     check_special_rows(f, n, which);
                 }

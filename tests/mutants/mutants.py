@@ -100,9 +100,11 @@ m("f64 sum: roundings are added with the wrong sign", "mmax_d_add(*error, lost)"
 m = function("#    define MMAX_SWEEP(n, step)", "avx2")
 m("sweep: the last entry is missed", "for (; at_ < (n);", "for (; at_ + 1 < (n);", "special_cases")
 
-m = function("#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)", "avx2")
-m("sweep with sums: a register of one entry is missed", "if (from_ < end_) {", "if (from_ + 1 < end_) {",
+m = function("#    define MMAX_SWEEP_LANES(from, end, step)", "avx2")
+m("sweep with sums: a register of one entry is missed", "if (from_ < (end)) {", "if (from_ + 1 < (end)) {",
   "special_cases forward")
+
+m = function("#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)", "avx2")
 m("sweep with sums: a chunk less", "chunk_ < (n); chunk_ += MMAX_CHUNK", "chunk_ + MMAX_CHUNK < (n) || chunk_ == 0; "
   "chunk_ += MMAX_CHUNK", "backward forward")
 
@@ -129,9 +131,9 @@ m("f64 exp: a digit of a coefficient", "9.618129084775991350e-3", "9.61813908477
 
 m = function("MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(", "avx2")
 m("rows far from 0 are not shifted", "o.shift = max;", "o.shift = 0;", "special_cases")
-m("rows with masks are taken for others", "|| min == MMAX_MASK", "", "special_cases losses")
+m("rows with masks are taken for others", "|| (min == MMAX_MASK && !c->clears)", "", "special_cases losses")
 m("extreme scales: every row is shifted", "        if (!is_near) {", "        if (!is_near || c->general) {", "forward")
-m("extreme scales: rows are taken for others", "!is_near || c->general || min", "!is_near || min", "special_cases forward")
+m("extreme scales: rows are taken for others", "!is_near || c->general || (min", "!is_near || (min", "special_cases forward")
 m("differences may overflow", "o.before *= (mmax_real)0.25", "o.before *= 1", "special_cases")
 m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN",
   "special_cases forward")
@@ -173,9 +175,11 @@ m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "f
 
 m = function("MMAX_INLINE int MMAX_(begin_row)(")
 m("a NaN row without positive entries seems empty", "e.max < 0 && !MMAX_(has_nan)(x, n)", "e.max < 0", "special_cases")
+m("in place: masked entries of a NaN row are NaN", "e.min == MMAX_MASK && MMAX_(has_nan)(x, n)", "0",
+  "special_cases bits")
 m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
 
-m = function("MMAX_STATIC void MMAX_(careful_mean)(")
+m = function("MMAX_RARE void MMAX_(careful_mean)(")
 m("evsoftmax: masks count in the mean", "count += 1;", "count = (double)n;", "special_cases forward")
 
 m = function("MMAX_INLINE mmax_real MMAX_(mean_of)(")
@@ -188,11 +192,11 @@ m("evsoftmax: an entry at the mean is not kept", "mmax_v_lt(x, mmax_v_set(o->mea
   "mmax_v_le(x, mmax_v_set(o->mean))", "special_cases")
 m("evsoftmax: epsilon is forgotten", "mmax_v_mul(e, mmax_v_set(c->epsilon))", "mmax_v_zero()", "golden forward losses")
 
-m = function("MMAX_INLINE double MMAX_(exp_row)(", "avx2")
+m = function("MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum)", "avx2")
 m("exp: the entry after a whole block is lost", "if (left > MMAX_LANES) {", "if (left > MMAX_LANES + 1) {", "forward")
 m("exp: what is left of a long row is summed twice", "if (whole == 0) {", "if (1) {", "forward")
 m("exp: the last pairs of a chunk are summed twice", "pair[k] = mmax_v_zero();\n            }\n            total", "}\n            total", "forward")
-m("exp: the next step has scores of this one", "whole ? first + MMAX_PAIR : first", "whole ? first : first",
+m("exp: the next step has scores of this one", "? at + MMAX_PAIR : at);", "? at : at);",
   "forward")
 m("exp: roundings of the sum are dropped", "MMAX_(sum_add)(sum, lost);", "", "forward")
 m("exp: roundings of the sum have the wrong sign",
@@ -206,7 +210,18 @@ m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MM
 m = function("MMAX_INLINE void MMAX_(scale_row)(", "avx2")
 m("rows: the last register is not scaled", "MMAX_(scaled)(last, &w, clamped)", "last", "golden forward")
 
+m = function("MMAX_INLINE void MMAX_(row_end)(")
+m("masked entries of a NaN row are NaN", "(r->y, r->x, r->n, 1, 0)", "(r->y, r->y, r->n, 1, 0)", "special_cases bits")
+
+m = function("MMAX_INLINE int MMAX_(begin_rows)(", "avx512")
+m("together: no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN", "bits")
+m("together: rows that are not ordinary", "if (!o.good) {", "if (0) {", "bits")
+m("together, in place: scores where sigma should be", "if (sigma && !store) {", "if (0) {", "bits")
+m("together, in place: masked entries of a NaN row are NaN", "!store && min == MMAX_MASK", "0", "bits")
+m("together: a row's largest is that of half its registers", "max[0] = mmax_v_max(max[k], max[0]);", "", "bits")
+
 m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
+m("rows: the sum is that of the first", "r[i].sum = total[i];", "r[i].sum = total[0];", "forward bits")
 m("rows: y's stride for x", "x += b->x_stride", "x += b->y_stride", "memory bits")
 m("rows: lengths ignored", "b->lengths ? b->lengths[row + i] : b->cols", "b->cols", "special_cases")
 m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);",
@@ -219,12 +234,16 @@ m("rows left over: have the target of the first", "b->index ? b->index + from : 
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the largest is that of the last register",
-  "(i) == 0 && function != MMAX_TANHMAX ? score : mmax_v_max(score, row_max)", "score", "bits special_cases forward")
-m("short rows: NaN hides a mask from tanhmax", "(i) == 0 && function != MMAX_TANHMAX ? score", "(i) == 0 ? score", "bits")
-m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
-  "bits")
+  "(i) == 0 ? score : mmax_v_max(score, row_max)", "score", "bits special_cases forward")
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(n - at))", "logit",
   "bits")
+m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx2")
+m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
+  "bits")
+m("short rows: evsoftmax's mean is beyond what a float holds", "o->good && mmax_f64_is_finite(mean)", "o->good", "bits")
+
+m = function("MMAX_INLINE int MMAX_(all_usual)(", "avx2")
+m("short rows: masked entries without the last pass for them", "|| c->clears ||", "|| 1 ||", "bits special_cases losses")
 m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_set(c->safe))",
   "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
 
@@ -236,6 +255,7 @@ m("short rows: an ignored row is read", "together >= 0", "1", "bits special_case
 
 m = function("MMAX_INLINE void MMAX_(group_weights)(", "avx2")
 m("short rows: NaN is not seen", "!mmax_f64_is_finite(total)", "0", "bits")
+m("short rows: masked entries of a NaN row are NaN", "g->x + r * b->x_stride, n, 1, 0", "row, n, 1, 0", "bits")
 
 m = function("MMAX_INLINE void MMAX_(group_log_sums)(", "avx2")
 m("short rows: the rest beside a large entry is lost", "total >= 1.75 * top", "1", "bits losses")
@@ -244,7 +264,7 @@ m("short rows: equal largest entries are left out", "total >= 1.75 * top", "0", 
 m = function("MMAX_INLINE void MMAX_(turn_square)(", "avx2")
 m("a square of lanes is not turned", "mmax_v_zip_high(square[i],", "mmax_v_zip_low(square[i],", "golden bits")
 
-m = function("MMAX_INLINE void MMAX_(short_totals)(", "avx2")
+m = function("MMAX_STATIC void MMAX_(totals)(", "avx2")
 m("short rows: f64 sums without what was rounded away", "mmax_v_add(sum[0], error[0])", "sum[0]", "bits forward")
 
 m = function("#        define MMAX_ACROSS(op, zip, row, count)", "avx2")

@@ -4,9 +4,10 @@
     python3 tests/mutants/run.py            all of mutants.py: a quarter of an hour on one core
     python3 tests/mutants/run.py WORD...    those whose name holds one of the words
 
-Needs an x86-64 processor with AVX2 and FMA, and gcc or clang ($CC, default cc). Only the header is compiled anew for a
-mutant; test_checksum, which finds any change of bits, does not count. Exits with 1 if a mutant survives, does not
-compile, or if its text does not stand exactly once where the mutant says.
+Needs an x86-64 processor with AVX2 and FMA (mutants of AVX-512 are left out where it has none), and gcc or clang ($CC,
+default cc). Only the header is compiled anew for a mutant; test_checksum, which finds any change of bits, does not
+count. Exits with 1 if a mutant survives, does not compile, or if its text does not stand exactly once where the mutant
+says.
 """
 import os
 import subprocess
@@ -23,6 +24,7 @@ INCLUDE = os.path.join(os.path.dirname(TESTS), "include")
 CC = os.environ.get("CC", "cc").split()
 COMMON = ["-w", "-DMULTIMAX_NO_DISPATCH"]  # the header at -O0: its compilation takes longest
 TIERS = {
+    "avx512": ["-march=skylake-avx512"],
     "avx2": ["-mavx2", "-mfma", "-mpopcnt"],
     "sse2": [],
     "scalar": ["-DMULTIMAX_NO_SIMD", "-mfma"],
@@ -140,6 +142,9 @@ def main():
         text = file.read()
     words = sys.argv[1:]
     chosen = [m for m in MUTANTS if not words or any(w in m.name for w in words)]
+    with open("/proc/cpuinfo") as cpu:
+        if "avx512vl" not in cpu.read():
+            chosen = [m for m in chosen if m.tier != "avx512"]
     names = [m.name for m in MUTANTS]
     if len(set(names)) != len(names) or any("checksum" in m.tests for m in MUTANTS):
         sys.exit("mutants.py: two have one name, or one counts on test_checksum")
