@@ -3877,7 +3877,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             r[i].x = x;
             r[i].n = b->lengths ? b->lengths[row + i] : b->cols;
         }
-        if (!(together && count == MMAX_WIDTH && begin_rows && begin_rows(r, c))) {
+        if (!(together && count == MMAX_WIDTH && begin_rows(r, c))) {
             for (size_t i = 0; i < count; ++i) {
                 MMAX_(row_begin)(&r[i], c, f);
             }
