@@ -780,6 +780,7 @@ static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULT
 /* What is normalised: the scores as they are, sigma of them (order 1 or 2), the scores weighted by the mean rule, or for
  * TanhMax their hyperbolic sines and cosines. */
 enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX, MMAX_TANHMAX };
+MMAX_INLINE int mmax_is_sigma(int function) { return function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2; }
 /* What a row needs in its exponentials. PLAIN: nothing, no result can underflow. CLAMP: low entries are held at a
  * bound and zeroed at the end, and so are masked ones where that is the end. GENERAL: there are masked entries otherwise,
  * or scores so large that the maximum has to be subtracted first. */
@@ -2719,10 +2720,16 @@ typedef struct MMAX_(extremes) {
     double sum; /* of x, EvSoftMax only */
 } MMAX_(extremes);
 
+/* Of a row without masks, n scores within 2^range: the smallest weight is at least 2^-range / n, times epsilon. */
+MMAX_INLINE int MMAX_(kind_of)(mmax_real range, size_t n, const MMAX_(call) * c)
+{
+    const mmax_real log2_n = (mmax_real)(n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000);
+    return range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+}
+
 MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, const MMAX_(call) * c)
 {
     const mmax_real min = e->min, max = e->max;
-    const mmax_real log2_n = (mmax_real)(n <= 65536 ? 16 : n <= ((size_t)1 << 30) ? 30 : 2000);
     MMAX_(origin) o;
     mmax_real exponent = max * c->log2e, range = (max - min) * c->log2e, whole;
     int is_near;
@@ -2735,8 +2742,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
     o.before = c->before;
     o.mean = -MMAX_REAL_MAX;
     o.unit = 0;
-    /* The smallest weight is at least 2^-range / n, times epsilon. Most rows end here. */
-    o.kind = range + log2_n + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+    o.kind = MMAX_(kind_of)(range, n, c); /* most rows end here */
     if (MMAX_UNLIKELY(!is_near || o.kind != MMAX_ROW_PLAIN || c->general)) {
         if (c->general) {
             exponent = max * c->before * c->after * c->log2e;
@@ -2852,7 +2858,7 @@ MMAX_INLINE mmax_vec MMAX_(sigma)(mmax_vec s, const MMAX_(call) * c, int order, 
 /* The scores that are normalised. */
 MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int function, int careful)
 {
-    if (function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2) {
+    if (mmax_is_sigma(function)) {
         const mmax_vec s = mmax_v_mul(x, mmax_v_set(c->input_scale));
         return MMAX_(sigma)(s, c, function == MMAX_MULTIMAX2 ? 2 : 1, careful);
     }
@@ -2988,7 +2994,7 @@ MMAX_RARE int MMAX_(has_nan)(const mmax_real *x, size_t n)
     }
     return mmax_m_bits(bad) != 0;
 }
-MMAX_RARE void MMAX_(fill)(mmax_real *y, size_t n, MMAX_BITS value)
+MMAX_STATIC void MMAX_(fill)(mmax_real *y, size_t n, MMAX_BITS value)
 {
     for (size_t i = 0; i < n; ++i) {
         y[i] = mmax_from_bits(value);
@@ -3143,17 +3149,17 @@ MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_r
         MMAX_(sum_add)(sum, pair);
     }
 #    define MMAX_BEGIN(at) MMAX_(exp_begin)(mmax_v_load(x + (at)), o, c, kind)
-#    define MMAX_STEP(e, half, k, first)                                                           \
-        {                                                                                          \
-            const mmax_vec x_ = mmax_v_load(x + first);                                            \
-            if (MMAX_AHEAD) {                                                                      \
-                const mmax_real *const next_ = x + (at + MMAX_PAIR < whole ? at + MMAX_PAIR : at); \
-                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);                      \
-                ahead[half][k] = MMAX_(exp_begin)(mmax_v_load(next_ + (first - at)), o, c, kind);  \
-            } else {                                                                               \
-                e = MMAX_(exp_part)(x_, o, c, function, kind);                                     \
-            }                                                                                      \
-            mmax_v_store(y + first, e);                                                            \
+#    define MMAX_STEP(e, half, k, first)                                           \
+        {                                                                          \
+            const mmax_vec x_ = mmax_v_load(x + first);                            \
+            if (MMAX_AHEAD) {                                                      \
+                const size_t next_ = at + MMAX_PAIR < whole ? at + MMAX_PAIR : at; \
+                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);      \
+                ahead[half][k] = MMAX_BEGIN(next_ + (first - at));                 \
+            } else {                                                               \
+                e = MMAX_(exp_part)(x_, o, c, function, kind);                     \
+            }                                                                      \
+            mmax_v_store(y + first, e);                                            \
         }
 #    define MMAX_ADD(terms, k)                                                                           \
         {                                                                                                \
@@ -3284,7 +3290,7 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
 }
 
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
-MMAX_RARE void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
+MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
     double sum = 0, tiny_sum = 0, count = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -3578,7 +3584,7 @@ MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const M
 }
 MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
-    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
+    const int sigma = mmax_is_sigma(f->function);
     if (r->state == MMAX_IS_NORMAL) {
         f->exp_row(sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
     } else {
@@ -3589,10 +3595,12 @@ MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
 {
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
         MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
-    } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum)) && r->y != r->x) {
-        MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
     } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
-        MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
+        if (r->y != r->x) {
+            MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
+        } else {
+            MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
+        }
     } else if (MMAX_FAST && r->origin.kind == MMAX_ROW_PLAIN) {
         MMAX_(scale_row)(r->y, r->n, r->sum, 0);
     } else {
@@ -3690,7 +3698,7 @@ MMAX_INLINE int MMAX_(all)(mmax_mask m) { return mmax_m_bits(m) == (1u << MMAX_W
 /* Whether all scores may be taken as they are: `smallest` is of all logits, for MultiMax `largest` of all |s|. */
 MMAX_INLINE int MMAX_(all_usual)(mmax_vec smallest, mmax_vec largest, const MMAX_(call) * c, int function)
 {
-    if (function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2) {
+    if (mmax_is_sigma(function)) {
         return MMAX_(all)(mmax_v_le(largest, mmax_v_set(c->safe)));
     }
     return function == MMAX_TANHMAX || c->clears || MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
@@ -3704,7 +3712,7 @@ typedef struct MMAX_(origins) {
     MMAX_LINE mmax_real mean[MMAX_WIDTH];
     MMAX_LINE mmax_real unit[MMAX_WIDTH];
     int kind; /* of all rows: with the clamp, which changes no bit where nothing can underflow */
-    int good; /* 0 if a score is infinite or too large: then row by row */
+    int good; /* 0 if a score is infinite or too large, or a row of a loss has no target: then row by row */
 } MMAX_(origins);
 
 /* `high` holds MMAX_WIDTH scores of each row, the largest among them, and `totals` the sums that EvSoftMax needs.
@@ -3756,7 +3764,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_at)(const MMAX_(origins) * of, size_t r, 
  * row, nothing is decided and 0 returned. */
 MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int function)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2, store = r->y != r->x;
+    const int sigma = mmax_is_sigma(function), store = r->y != r->x;
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = r->n;
     mmax_vec pairs[MMAX_WIDTH][MMAX_REGS], smallest[MMAX_REGS], largest = mmax_v_zero();
@@ -3818,8 +3826,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
                 return 0;
             }
         }
-        /* as in origin_of, for at most 2^16 entries */
-        o.kind = range + 16 + c->epsilon_range < MMAX_PLAIN_RANGE ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP;
+        o.kind = MMAX_(kind_of)(range, n, c);
     }
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
         r[i].state = MMAX_IS_NORMAL;
@@ -3839,12 +3846,12 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        undef MMAX_INSTANCE
 #        define MMAX_BEGIN_ROWS(name) MMAX_(begin_##name##_rows)
-#        define MMAX_SIDE_BY_SIDE     MMAX_WIDTH
 #    else
 #        define MMAX_BEGIN_ROWS(name) NULL
-#        define MMAX_SIDE_BY_SIDE     4
 #    endif
 
+#    define MMAX_SIDE_BY_SIDE   4
+#    define MMAX_MOST_ROWS      (MMAX_TOGETHER ? MMAX_WIDTH : MMAX_SIDE_BY_SIDE)
 #    define MMAX_SHORT_BYTES    4096
 #    define MMAX_TOGETHER_BYTES 16384
 
@@ -3864,10 +3871,10 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
 {
     const int together = MMAX_TOGETHER && b->cols <= MMAX_TOGETHER_BYTES / MMAX_WIDTH / sizeof(mmax_real) &&
                          (f->function != MMAX_EVSOFTMAX || b->cols <= MMAX_CHUNK) && !b->lengths && !c->general;
-    const size_t most = together ? MMAX_WIDTH : b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? 4 : 1;
-    MMAX_(row) r[MMAX_SIDE_BY_SIDE];
-    MMAX_(sum) sum[MMAX_SIDE_BY_SIDE];
-    double total[MMAX_SIDE_BY_SIDE];
+    const size_t most = together ? MMAX_WIDTH : b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
+    MMAX_(row) r[MMAX_MOST_ROWS];
+    MMAX_(sum) sum[MMAX_MOST_ROWS];
+    double total[MMAX_MOST_ROWS];
     const mmax_real *x = b->x;
     mmax_real *y = b->y;
     for (size_t row = 0; row < b->rows; row += most) {
@@ -3920,7 +3927,6 @@ struct MMAX_(group) {
     MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_(origins) origins;
-    int good; /* 0 if the origins are not, or a row has no target: then row by row */
 };
 
 /* A row's registers, and the distance of the rows in `e`; `one` says that one register will do. */
@@ -3930,7 +3936,7 @@ struct MMAX_(group) {
 MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
                                     int one)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
     const mmax_real *const x = g->x;
@@ -3978,7 +3984,6 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
         MMAX_(short_totals)(g->total, pairs, one);
     }
     MMAX_(origins_of)(&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), g->total, n, c, function);
-    g->good = g->origins.good;
 }
 
 /* One register of exponentials to `e`; what is summed. */
@@ -3998,7 +4003,7 @@ MMAX_INLINE mmax_vec MMAX_(group_term)(mmax_real *e, mmax_vec score, const MMAX_
 MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
                                   int one)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
     mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
@@ -4112,19 +4117,19 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
         MMAX_(group) group[2];
         for (size_t i = 0; groups > 0 && i <= groups; ++i) {
             MMAX_(group) *const next = &group[i % 2], *const g = &group[(i + 1) % 2];
-            if (i > 0 && g->good) {
+            if (i > 0 && g->origins.good) {
                 exp_group(g, b, c);
             }
             if (i < groups) {
                 const size_t row = i * MMAX_WIDTH;
                 next->x = b->x + row * b->x_stride;
-                next->good = 0;
+                next->origins.good = 0;
                 if (!b->index || MMAX_(all_have_targets)(b->index + row)) {
                     begin_group(next, b, c);
                 }
             }
             if (i > 0) {
-                if (g->good) {
+                if (g->origins.good) {
                     end(g, b, done, c);
                 } else {
                     const MMAX_(batch) part = MMAX_(part_of)(b, done, MMAX_WIDTH);
@@ -4249,7 +4254,7 @@ MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                     const MMAX_(call) * c, const MMAX_(passes) * f, int careful, int sigma_there)
 {
-    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
+    const int sigma = mmax_is_sigma(f->function);
     MMAX_(sum) sum;
     if (sigma && !sigma_there) {
         MMAX_(store_sigma)(e, x, n, c, f->function, careful);
@@ -4764,7 +4769,7 @@ MMAX_INLINE void MMAX_(loss_of)(MMAX_(loss) * r, const MMAX_(batch) * b, size_t 
 /* What the loss needs of x, which the exponentials may overwrite. */
 MMAX_INLINE void MMAX_(loss_target)(MMAX_(loss) * r, const MMAX_(call) * c, int function)
 {
-    const int sigma = function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2;
+    const int sigma = mmax_is_sigma(function);
     const MMAX_(spread) none = {0, 0, 0};
     r->x_target = r->x[r->index];
     r->masked = mmax_is_masked(r->x_target);
@@ -4774,7 +4779,7 @@ MMAX_INLINE void MMAX_(loss_target)(MMAX_(loss) * r, const MMAX_(call) * c, int 
 
 MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
-    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
+    const int sigma = mmax_is_sigma(f->function);
     const double smoothing = r->targets->label_smoothing, gx_scale = r->targets->grad_scale * c->scale;
     const double q = smoothing > 0 ? smoothing / r->spread.active : 0;
     mmax_real *const gx = r->gx;
@@ -4838,7 +4843,7 @@ typedef void (*MMAX_(end_loss))(const MMAX_(loss) *, const MMAX_(call) *);
 MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_(call) * c, const MMAX_(passes) * f,
                                  MMAX_(end_loss) end)
 {
-    const int sigma = f->function == MMAX_MULTIMAX1 || f->function == MMAX_MULTIMAX2;
+    const int sigma = mmax_is_sigma(f->function);
     mmax_real buffer[2 * MMAX_BLOCK];
     MMAX_(call) without_turns;
     MMAX_(exp_sums) sums = {0, 0, 0};
@@ -5068,9 +5073,9 @@ MMAX_STATIC mmax_real MMAX_(heads)(mmax_real *heads, const mmax_real *x, size_t 
     return mmax_v_hmax(max[0]);
 }
 
-/* Appends to the `count` entries of `to` what of x[*next], .. x[n - 1] is above `bound`, which is not NaN, or NaN, until they are `room` or
- * more: what a block brings beyond the room takes some of MMAX_PAIR more places. Returns how many they are then, and moves
- * `next` on. */
+/* Appends to the `count` entries of `to` what of x[*next], .. x[n - 1] is NaN or above `bound`, which is not NaN, until
+ * they are `room` or more: what a block brings beyond the room takes some of MMAX_PAIR more places. Returns how many they
+ * are then, and moves `next` on. */
 MMAX_INLINE size_t MMAX_(append_above)(mmax_real *to, size_t count, size_t room, const mmax_real *x, size_t n,
                                        size_t *next, mmax_real bound)
 {
@@ -6355,8 +6360,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
                                  const mmax_real *x, const mmax_multimax_params *p, int function, int order,
                                  const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
-    MMAX_(call) call = c;
+    MMAX_(call) call = MMAX_(call_of)(function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
     MMAX_(slopes) slopes;
     call.scale = s->scale;
     if (order) {
@@ -6682,6 +6686,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_FUNCTION
 #    undef MMAX_EACH_ROW
 #    undef MMAX_SIDE_BY_SIDE
+#    undef MMAX_MOST_ROWS
 #    undef MMAX_HALVE
 #    undef MMAX_ACROSS
 #    undef MMAX_GROUP_REGISTERS

@@ -135,6 +135,8 @@ m("rows with masks are taken for others", "|| (min == MMAX_MASK && !c->clears)",
 m("extreme scales: every row is shifted", "        if (!is_near) {", "        if (!is_near || c->general) {", "forward")
 m("extreme scales: rows are taken for others", "!is_near || c->general || (min", "!is_near || (min", "special_cases forward")
 m("differences may overflow", "o.before *= (mmax_real)0.25", "o.before *= 1", "special_cases")
+
+m = function("MMAX_INLINE int MMAX_(kind_of)(", "avx2")
 m("no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN",
   "special_cases forward")
 m("the number of entries makes no weight smaller", "n <= 65536 ? 16", "n <= 65536 ? 0", "forward")
@@ -179,7 +181,7 @@ m("in place: masked entries of a NaN row are NaN", "e.min == MMAX_MASK && MMAX_(
   "special_cases bits")
 m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
 
-m = function("MMAX_RARE void MMAX_(careful_mean)(")
+m = function("MMAX_STATIC void MMAX_(careful_mean)(")
 m("evsoftmax: masks count in the mean", "count += 1;", "count = (double)n;", "special_cases forward")
 
 m = function("MMAX_INLINE mmax_real MMAX_(mean_of)(")
@@ -196,7 +198,7 @@ m = function("MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum)", "avx2")
 m("exp: the entry after a whole block is lost", "if (left > MMAX_LANES) {", "if (left > MMAX_LANES + 1) {", "forward")
 m("exp: what is left of a long row is summed twice", "if (whole == 0) {", "if (1) {", "forward")
 m("exp: the last pairs of a chunk are summed twice", "pair[k] = mmax_v_zero();\n            }\n            total", "}\n            total", "forward")
-m("exp: the next step has scores of this one", "? at + MMAX_PAIR : at);", "? at : at);",
+m("exp: the next step has scores of this one", "? at + MMAX_PAIR : at;", "? at : at;",
   "forward")
 m("exp: roundings of the sum are dropped", "MMAX_(sum_add)(sum, lost);", "", "forward")
 m("exp: roundings of the sum have the wrong sign",
@@ -214,7 +216,7 @@ m = function("MMAX_INLINE void MMAX_(row_end)(")
 m("masked entries of a NaN row are NaN", "(r->y, r->x, r->n, 1, 0)", "(r->y, r->y, r->n, 1, 0)", "special_cases bits")
 
 m = function("MMAX_INLINE int MMAX_(begin_rows)(", "avx512")
-m("together: no row is clamped", "? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP", "? MMAX_ROW_PLAIN : MMAX_ROW_PLAIN", "bits")
+m("together: no row is clamped", "MMAX_(kind_of)(range, n, c)", "MMAX_ROW_PLAIN", "bits")
 m("together: rows that are not ordinary", "if (!o.good) {", "if (0) {", "bits")
 m("together, in place: scores where sigma should be", "if (sigma && !store) {", "if (0) {", "bits")
 m("together, in place: masked entries of a NaN row are NaN", "!store && min == MMAX_MASK", "0", "bits")
@@ -237,6 +239,7 @@ m("short rows: the largest is that of the last register",
   "(i) == 0 ? score : mmax_v_max(score, row_max)", "score", "bits special_cases forward")
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(n - at))", "logit",
   "bits")
+
 m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx2")
 m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
   "bits")
