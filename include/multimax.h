@@ -605,21 +605,21 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_STATIC              static inline __attribute__((unused))
 #        define MMAX_RARE                static inline __attribute__((cold, unused)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#        define mmax_prefetch(address)   __builtin_prefetch(address, 0, 2) /* into the second cache */
+#        define mmax_prefetch(p, level)  __builtin_prefetch(p, 0, 4 - (level)) /* into the first or second cache */
 #    elif defined(_MSC_VER)
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static __forceinline
 #        define MMAX_STATIC              static
 #        define MMAX_RARE                static
 #        define MMAX_UNLIKELY(condition) (condition)
-#        define mmax_prefetch(address)   ((void)(address))
+#        define mmax_prefetch(p, level)  ((void)(p))
 #    else
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static inline
 #        define MMAX_STATIC              static inline
 #        define MMAX_RARE                static inline
 #        define MMAX_UNLIKELY(condition) (condition)
-#        define mmax_prefetch(address)   ((void)(address))
+#        define mmax_prefetch(p, level)  ((void)(p))
 #    endif
 
 /* Buffers start with a cache line: what is read back from a store that crosses two lines has to wait for it. */
@@ -1492,6 +1492,7 @@ MMAX_INLINE mmax_vec MMAX_(look_up)(const void *table, mmax_vec n)
 #        define mmax_v_select(m, a, b)           MMAX_I(mask_blend)(m, b, a)
 #        define mmax_v_keep(m, a)                MMAX_I(maskz_mov)(m, a)
 #        define mmax_v_add_where(m, a, b)        MMAX_I(mask_add)(a, m, a, b)
+#        define mmax_v_fma_where(m, a, b, c)     MMAX_I(mask3_fmadd)(a, b, c, m)
 #        if MMAX_PASS_DOUBLE
 MMAX_INLINE double MMAX_(hmax)(__m512d a)
 {
@@ -2198,7 +2199,8 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 
 /* ---- what follows from the block above ---- */
 #    if !defined(mmax_v_add_where)
-#        define mmax_v_add_where(m, a, b) mmax_v_add(a, mmax_v_keep(m, b)) /* a + b where m, else a */
+#        define mmax_v_add_where(m, a, b)    mmax_v_add(a, mmax_v_keep(m, b))    /* a + b where m, else a */
+#        define mmax_v_fma_where(m, a, b, c) mmax_v_fma(mmax_v_keep(m, a), b, c) /* a b + c where m, else c; finite */
 #    endif
 #    define MMAX_REGS (MMAX_LANES / MMAX_WIDTH)
 #    if MMAX_WIDTH == 1
@@ -2357,10 +2359,11 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #    define MMAX_MASK      mmax_from_bits(MMAX_MASK_BITS)
 
 /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
-#    define MMAX_PAIR      (2 * MMAX_LANES)
-#    define MMAX_CHUNK     (8 * MMAX_LANES)
-#    define MMAX_EXP_CHUNK (8 * MMAX_PAIR)
-#    define MMAX_BLOCK     (8 * MMAX_CHUNK)
+#    define MMAX_PAIR       (2 * MMAX_LANES)
+#    define MMAX_CHUNK      (8 * MMAX_LANES)
+#    define MMAX_EXP_CHUNK  (8 * MMAX_PAIR)
+#    define MMAX_CALL_CHUNK (4 * MMAX_CHUNK)
+#    define MMAX_BLOCK      (8 * MMAX_CHUNK)
 
 typedef struct MMAX_(sum) {
     mmax_dvec sum[MMAX_DREGS];
@@ -2490,6 +2493,25 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
                 MMAX_LANES_FLUSH(sums, lanes_all_, sum_count)                            \
             }                                                                            \
         } while (0)
+/* The same for the rows of a call, in lanes of `on` that go to its sums after MMAX_CALL_CHUNK entries: eight sums of a
+ * short row would take longer than its entries. */
+#    define MMAX_SWEEP_ON(n, on, sum_count, step)                                                  \
+        do {                                                                                       \
+            mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS];                                        \
+            memcpy(lanes_all_, (on)->lanes, (size_t)(sum_count) * sizeof lanes_all_[0]);           \
+            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_CALL_CHUNK) {                     \
+                const size_t end_ = (n)-chunk_ < MMAX_CALL_CHUNK ? (n) : chunk_ + MMAX_CALL_CHUNK; \
+                const size_t blocks_ = (end_ - chunk_ + MMAX_LANES - 1) / MMAX_LANES;              \
+                if ((on)->blocks + blocks_ > MMAX_CALL_CHUNK / MMAX_LANES) {                       \
+                    MMAX_LANES_FLUSH((on)->sums, lanes_all_, sum_count)                            \
+                    MMAX_LANES_CLEAR(lanes_all_, sum_count)                                        \
+                    (on)->blocks = 0;                                                              \
+                }                                                                                  \
+                (on)->blocks += blocks_;                                                           \
+                MMAX_SWEEP_LANES(chunk_, end_, step)                                               \
+            }                                                                                      \
+            memcpy((on)->lanes, lanes_all_, (size_t)(sum_count) * sizeof lanes_all_[0]);           \
+        } while (0)
 /* The entries of a chunk; also in what is left over, register k takes part in the sums of register k. */
 #    define MMAX_SWEEP_LANES(from, end, step)                                                            \
         {                                                                                                \
@@ -2506,6 +2528,44 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
                     }                                                                                    \
                 }                                                                                        \
             }                                                                                            \
+        }
+
+/* The same by pairs of entries MMAX_LANES apart: step(at, left) adds to terms_[i], which then goes to sums[i]. Half as
+ * long a chain of additions. */
+#    define MMAX_SWEEP_PAIRS(n, sums, sum_count, step)                                           \
+        do {                                                                                     \
+            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_EXP_CHUNK) {                    \
+                const size_t end_ = (n)-chunk_ < MMAX_EXP_CHUNK ? (n) : chunk_ + MMAX_EXP_CHUNK; \
+                size_t at_ = chunk_;                                                             \
+                mmax_vec lanes_[MMAX_MOST_SUMS][MMAX_REGS];                                      \
+                MMAX_LANES_CLEAR(lanes_, sum_count)                                              \
+                for (; at_ + MMAX_PAIR <= end_; at_ += MMAX_PAIR) {                              \
+                    MMAX_EACH(k_) { MMAX_PAIR_STEP(sum_count, step, MMAX_WIDTH, MMAX_WIDTH) }    \
+                }                                                                                \
+                MMAX_EACH(k_)                                                                    \
+                {                                                                                \
+                    const ptrdiff_t left_ = (ptrdiff_t)(end_ - at_) - k_ * MMAX_WIDTH;           \
+                    if (left_ > 0) {                                                             \
+                        MMAX_PAIR_STEP(sum_count, step, left_, left_ - MMAX_LANES)               \
+                    }                                                                            \
+                }                                                                                \
+                MMAX_LANES_FLUSH(sums, lanes_, sum_count)                                        \
+            }                                                                                    \
+        } while (0)
+#    define MMAX_PAIR_STEP(sum_count, step, left, left_of_second)      \
+        {                                                              \
+            const size_t first_ = at_ + (size_t)(k_ * MMAX_WIDTH);     \
+            mmax_vec terms_[2] = {mmax_v_zero(), mmax_v_zero()};       \
+            {                                                          \
+                step(first_, (ptrdiff_t)(left))                        \
+            }                                                          \
+            if ((left_of_second) > 0) {                                \
+                step(first_ + MMAX_LANES, (ptrdiff_t)(left_of_second)) \
+            }                                                          \
+            lanes_[0][k_] = mmax_v_add(lanes_[0][k_], terms_[0]);      \
+            if ((sum_count) > 1) {                                     \
+                lanes_[1][k_] = mmax_v_add(lanes_[1][k_], terms_[1]);  \
+            }                                                          \
         }
 
 /* A register's first lane: the arithmetic of the kernels for a single entry. */
@@ -3733,10 +3793,14 @@ MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, in
         const mmax_vec top = mmax_v_mul(max, mmax_v_set(c->input_scale)), unit = mmax_v_pow2(rounder);
         mmax_v_store(o->unit, mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit));
     }
-    for (int r = 0; function == MMAX_EVSOFTMAX && r < MMAX_WIDTH; ++r) {
-        const double mean = totals[r] / (double)n;
-        o->good = o->good && mmax_f64_is_finite(mean);
-        o->mean[r] = MMAX_(mean_of)(mean, o->max[r]);
+    if (function == MMAX_EVSOFTMAX) {
+        mmax_vec mean;
+        for (int r = 0; r < MMAX_WIDTH; ++r) { /* simple: compilers divide for all rows at once */
+            o->mean[r] = (mmax_real)(totals[r] / (double)n);
+        }
+        mean = mmax_v_load(o->mean);
+        o->good = o->good && MMAX_(all)(mmax_v_le(mmax_v_abs(mean), mmax_v_set(MMAX_REAL_MAX)));
+        mmax_v_store(o->mean, mmax_v_min(mean, max)); /* see mean_of */
     }
 }
 MMAX_INLINE MMAX_(origin) MMAX_(origin_at)(const MMAX_(origins) * of, size_t r, int function)
@@ -3859,7 +3923,7 @@ MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 MMAX_INLINE void MMAX_(prefetch)(const mmax_real *x, size_t n)
 {
     for (size_t i = 0; i < n; i += 64 / sizeof(mmax_real)) {
-        mmax_prefetch(x + i);
+        mmax_prefetch(x + i, 2);
     }
 }
 
@@ -4563,13 +4627,14 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes
     const mmax_vec b1 = mmax_v_set(t->b[0]), d1 = mmax_v_set(t->d[0]);
     const mmax_mask below = mmax_v_lt(s, b1), above = mmax_v_lt(d1, s);
     mmax_vec slope = mmax_v_select(below, mmax_v_set(t->below[0]), mmax_v_set((mmax_real)1));
-    slope = mmax_v_select(above, mmax_v_add(slope, mmax_v_set(t->above[0])), slope);
+    slope = mmax_v_add_where(above, slope, mmax_v_set(t->above[0]));
     if (params) {
-        const mmax_vec u = MMAX_(below_kink)(b1, s, careful), v = MMAX_(above_kink)(d1, s, careful);
-        lanes[0][k] = mmax_v_fma(g, u, lanes[0][k]);
-        lanes[1][k] = mmax_v_fma(g, v, lanes[1][k]);
-        lanes[2][k] = mmax_v_add(lanes[2][k], mmax_v_keep(below, g));
-        lanes[3][k] = mmax_v_add(lanes[3][k], mmax_v_keep(above, g));
+        const mmax_vec u = careful ? MMAX_(below_kink)(b1, s, 1) : mmax_v_sub(b1, s);
+        const mmax_vec v = careful ? MMAX_(above_kink)(d1, s, 1) : mmax_v_sub(s, d1);
+        lanes[0][k] = mmax_v_fma_where(below, g, u, lanes[0][k]);
+        lanes[1][k] = mmax_v_fma_where(above, g, v, lanes[1][k]);
+        lanes[2][k] = mmax_v_add_where(below, lanes[2][k], g);
+        lanes[3][k] = mmax_v_add_where(above, lanes[3][k], g);
     }
     if (order == 2) {
         const mmax_vec u = MMAX_(below_kink)(mmax_v_set(t->b[1]), s, careful);
@@ -4615,6 +4680,32 @@ MMAX_INLINE void MMAX_(poison)(mmax_multimax_grads *gp, int order)
 {
     for (int i = 0; i < order; ++i) {
         gp->t_b[i] = gp->t_d[i] = gp->b[i] = gp->d[i] = mmax_f64_from_bits(0x7ff8000000000000);
+    }
+}
+
+/* What a backward call with sigma prepares once, and adds up over its rows: gp is written at its end. */
+typedef struct MMAX_(slopes) {
+    MMAX_(kinks) kinks;
+    mmax_vec lanes[MMAX_MOST_SUMS][MMAX_REGS]; /* what is not in the sums yet: */
+    size_t blocks;                             /* so many, the last of each row as a whole */
+    MMAX_(sum) sums[MMAX_MOST_SUMS];
+    int any_nan; /* among the rows */
+} MMAX_(slopes);
+
+MMAX_INLINE void MMAX_(slopes_begin)(MMAX_(slopes) * t, const mmax_multimax_params *p, const MMAX_(call) * c)
+{
+    t->kinks = MMAX_(kinks_of)(p, c, c->scale);
+    MMAX_LANES_CLEAR(t->lanes, MMAX_MOST_SUMS)
+    t->blocks = 0;
+    MMAX_(sums_clear)(t->sums, MMAX_MOST_SUMS);
+    t->any_nan = 0;
+}
+MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, const mmax_multimax_params *p)
+{
+    MMAX_(sums_add)(t->sums, t->lanes, 4 * p->order);
+    MMAX_(slopes_finish)(t->sums, 0, 0, gp, p, &t->kinks, 1);
+    if (t->any_nan) {
+        MMAX_(poison)(gp, p->order);
     }
 }
 
@@ -6146,18 +6237,20 @@ MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multi
 #    undef MMAX_STEP
 }
 
-MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(sum) * sums, const MMAX_(kinks) * t,
-                                           const mmax_real *gy, const mmax_real *x, size_t n, int order, int params)
+MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *gy,
+                                           const mmax_real *x, size_t n, int order, int params)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
-    const MMAX_(kinks) kinks = *t;
+    const MMAX_(kinks) kinks = slopes->kinks;
     const mmax_vec nan = mmax_v_set(MMAX_QUIET_NAN);
+    mmax_mask any_bad = mmax_m_none();
 #    define MMAX_STEP(at, left, k, part)                                                                            \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                 \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                                           \
         const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                         \
         const mmax_mask bad_ = mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest)));   \
         const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                          \
+        any_bad = mmax_m_or(any_bad, bad_);                                                                         \
         mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                                \
         s_ = mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest));                                       \
         s_ = mmax_v_keep(active_, mmax_v_select(mmax_v_nle(x_, largest), largest, s_)); /* NaN: the same on NEON */ \
@@ -6166,32 +6259,32 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(sum) * sums, con
         if (gx) {                                                                                                   \
             MMAX_(store_upto)(gx + at, left, mmax_v_select(mmax_v_ne(s_, s_), nan, s_));                            \
         }
-    MMAX_SWEEP_SUM(n, sums, 4 * order, MMAX_STEP);
+    MMAX_SWEEP_ON(n, slopes, 4 * order, MMAX_STEP);
 #    undef MMAX_STEP
+    slopes->any_nan |= mmax_m_bits(any_bad) != 0;
 }
 
 MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *x,
                                        const mmax_multimax_params *p, const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
-    const MMAX_(kinks) kinks = MMAX_(kinks_of)(p, &c, s->scale);
-    MMAX_(sum) sums[8];
-    MMAX_(sums_clear)(sums, 4 * p->order);
+    MMAX_(slopes) slopes;
+    MMAX_(slopes_begin)(&slopes, p, &c);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const gy_row = gy + row * s->gy_stride, *const x_row = x + row * s->x_stride;
         mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
         if (p->order == 2) {
-            MMAX_(seglu_backward_row)(gx_row, sums, &kinks, gy_row, x_row, n, 2, gp != NULL);
+            MMAX_(seglu_backward_row)(gx_row, &slopes, gy_row, x_row, n, 2, gp != NULL);
         } else {
-            MMAX_(seglu_backward_row)(gx_row, sums, &kinks, gy_row, x_row, n, 1, gp != NULL);
+            MMAX_(seglu_backward_row)(gx_row, &slopes, gy_row, x_row, n, 1, gp != NULL);
         }
         if (gx) {
             MMAX_(fill)(gx_row + n, s->cols - n, 0);
         }
     }
     if (gp) {
-        MMAX_(slopes_finish)(sums, 0, 0, gp, p, &kinks, 1);
+        MMAX_(slopes_end)(&slopes, gp, p);
     }
 }
 
@@ -6238,86 +6331,85 @@ MMAX_INLINE mmax_vec MMAX_(weight)(mmax_vec y, mmax_mask active, const MMAX_(ori
     return y;
 }
 
-/* What a call with sigma prepares once, and adds up over its rows: gp is written at its end. */
-typedef struct MMAX_(slopes) {
-    MMAX_(kinks) kinks;
-    MMAX_(sum) sums[8];
-    int any_nan; /* among the rows */
-} MMAX_(slopes);
+/* A row on its way through the two passes. */
+typedef struct MMAX_(back) {
+    mmax_real *gx;
+    const mmax_real *gy, *y, *x;
+    size_t n;
+} MMAX_(back);
 
 /* Without `careful`, for w = y and w = sqrt(y): masks need no attention as long as every number is finite, since y = 0
- * there. Where one is not, or a score is above the safe bound, nothing is written and 0 is returned. */
-MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *gy, const mmax_real *y,
-                                    const mmax_real *x, size_t n, const MMAX_(call) * c, int function, int order,
-                                    int params, int careful)
+ * there, and no score is above the safe bound. */
+#    define MMAX_ACTIVE(y_, x_) \
+        (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
+#    define MMAX_LOADS(at, left)                                                                        \
+        const mmax_vec y_ = MMAX_(load_upto)(r->y + at, left, inactive);                                \
+        const mmax_vec x_ = order ? MMAX_(load_upto)(r->x + at, left, careful ? masked : zero) : y_;    \
+        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                        \
+        const mmax_vec gy_ = careful ? mmax_v_keep(active_, MMAX_(load_upto)(r->gy + at, left, masked)) \
+                                     : MMAX_(load_upto)(r->gy + at, left, zero);                        \
+        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);
+
+/* First pass: the sums of w gy and, for sparsemax and entmax15, of w. Returns whether nothing is in the way of the
+ * second; what an infinite or NaN gy does, the sums show. */
+MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const MMAX_(call) * c, int function,
+                                 int order, int careful)
 {
     /* c scales x; the exponentials of the logarithms are of y itself. */
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
-    const double most = (double)c->safe * 0.999 / c->scale;
-    const mmax_vec safe = most < MMAX_REAL_MAX ? mmax_v_set((mmax_real)most) : largest;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    MMAX_(sum) sums[2]; /* of w gy, and of w */
     mmax_mask bad = mmax_m_none();
-    double mean;
-    MMAX_(sums_clear)(sums, 2);
-#    define MMAX_ACTIVE(y_, x_) \
-        (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_LOADS(at, left)                                                                     \
-        const mmax_vec y_ = MMAX_(load_upto)(y + at, left, inactive);                                \
-        const mmax_vec x_ = order ? MMAX_(load_upto)(x + at, left, careful ? masked : zero) : y_;    \
-        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                     \
-        const mmax_vec gy_ = careful ? mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked)) \
-                                     : MMAX_(load_upto)(gy + at, left, zero);                        \
-        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);
-#    define MMAX_STEP(at, left, k, part)                                                \
-        MMAX_LOADS(at, left)                                                            \
-        if (function == MMAX_BACK_LOG) {                                                \
-            lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], gy_);                   \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));         \
-        } else {                                                                        \
-            lanes_##part[0][k] = mmax_v_fma(w_, gy_, lanes_##part[0][k]);               \
-            if (function != MMAX_BACK_SOFTMAX) {                                        \
-                lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], w_);                \
-            }                                                                           \
-            if (function == MMAX_BACK_SPARSEMAX) {                                      \
-                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                          \
-            }                                                                           \
-        }                                                                               \
-        if (order) {                                                                    \
-            bad = mmax_m_or(bad, careful ? mmax_m_and(active_, mmax_v_nle(x_, largest)) \
-                                         : mmax_v_nle(mmax_v_abs(x_), safe));           \
+    mmax_vec squares[MMAX_REGS]; /* of x: none of them is above their sum */
+    const int two = function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15;
+    MMAX_(sums_clear)(sums, 1 + two);
+    MMAX_EACH(k) { squares[k] = zero; }
+#    define MMAX_STEP(at, left)                                                 \
+        MMAX_LOADS(at, left)                                                    \
+        if (function == MMAX_BACK_LOG) {                                        \
+            terms_[0] = mmax_v_add(terms_[0], gy_);                             \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest))); \
+        } else {                                                                \
+            terms_[0] = mmax_v_fma(w_, gy_, terms_[0]);                         \
+            if (two) {                                                          \
+                terms_[1] = mmax_v_add(terms_[1], w_);                          \
+            }                                                                   \
+            if (function == MMAX_BACK_SPARSEMAX) {                              \
+                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                  \
+            }                                                                   \
+        }                                                                       \
+        if (order && careful) {                                                 \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(x_, largest))); \
+        } else if (order) {                                                     \
+            squares[k_] = mmax_v_fma(x_, x_, squares[k_]);                      \
         }
-    MMAX_SWEEP_SUM(n, sums, function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15 ? 2 : 1, MMAX_STEP);
+    MMAX_SWEEP_PAIRS(r->n, sums, 1 + two, MMAX_STEP);
 #    undef MMAX_STEP
-    mean = MMAX_(sum_total)(&sums[0]);
-    if (MMAX_UNLIKELY(mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(mean))) {
-        if (!careful) {
-            return 0;
-        }
-        if (gx) {
-            MMAX_(backward_nan)(gx, y, order ? x : NULL, n, function == MMAX_BACK_LOG);
-        }
-        if (params) {
-            slopes->any_nan = 1;
-        }
-        return 1;
+    if (order && !careful) {
+        const double most = (double)c->safe * 0.999 / c->scale, bound = most * most;
+        const mmax_vec safe = mmax_v_set(!(most > 1e-15)         ? -1
+                                         : bound < MMAX_REAL_MAX ? (mmax_real)bound
+                                                                 : MMAX_REAL_MAX);
+        MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], safe)); }
     }
-    if (function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15) {
-        const double total = MMAX_(sum_total)(&sums[1]);
-        if (total != 0) {
-            mean = mean / total;
-        }
+    return mmax_m_bits(bad) == 0;
+}
+
+/* Second pass; asks for the row that comes next in arrays of shape `next`, unless that is NULL. */
+MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes,
+                                       const MMAX_(call) * c, int function, int order, int params, int careful,
+                                       int store, const mmax_shape *next)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
+    const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
+    const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
+    const MMAX_(origin) o = MMAX_(log_origin)();
+    const size_t gy_next = next ? next->gy_stride : 0, y_next = next ? next->y_stride : 0;
+    const size_t x_next = next ? next->x_stride : 0;
+    MMAX_(kinks) kinks;
+    if (order) {
+        kinks = slopes->kinks;
     }
-    if (function != MMAX_BACK_LOG) {
-        mean = MMAX_(in_range)(mean);
-    }
-    {
-        const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
-        MMAX_(kinks) kinks;
-        if (order) {
-            kinks = slopes->kinks;
-        }
 #    define MMAX_STEP(at, left, k, part)                                                                             \
         MMAX_LOADS(at, left)                                                                                         \
         mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));             \
@@ -6333,67 +6425,224 @@ MMAX_INLINE int MMAX_(backward_row)(mmax_real *gx, MMAX_(slopes) * slopes, const
         } else {                                                                                                     \
             g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                           \
         }                                                                                                            \
-        if (gx) {                                                                                                    \
-            MMAX_(store_upto)(gx + at, left, g_);                                                                    \
+        if (MMAX_TOGETHER && next) {                                                                                 \
+            mmax_prefetch(r->gy + gy_next + at, 1);                                                                  \
+            mmax_prefetch(r->y + y_next + at, 1);                                                                    \
+            if (order) {                                                                                             \
+                mmax_prefetch(r->x + x_next + at, 1);                                                                \
+            }                                                                                                        \
+        }                                                                                                            \
+        if (store) {                                                                                                 \
+            MMAX_(store_upto)(r->gx + at, left, g_);                                                                 \
         }
-        MMAX_SWEEP_SUM(n, slopes->sums, params ? 4 * order : 0, MMAX_STEP);
+    if (params) {
+        MMAX_SWEEP_ON(r->n, slopes, 4 * order, MMAX_STEP);
+    } else {
+        mmax_vec(*const lanes_block_)[MMAX_REGS] = NULL, (*const lanes_rest_)[MMAX_REGS] = NULL;
+        MMAX_SWEEP(r->n, MMAX_STEP);
+    }
 #    undef MMAX_STEP
+}
 #    undef MMAX_LOADS
 #    undef MMAX_ACTIVE
+
+/* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where back_sums
+ * says so. */
+MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c, int function, int order, int careful)
+{
+    const int two = function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15;
+    MMAX_(sum) sums[2];
+    const int good = MMAX_(back_sums)(sums, r, c, function, order, careful);
+    const double products = MMAX_(sum_total)(&sums[0]), weights = two ? MMAX_(sum_total)(&sums[1]) : 0;
+    double mean = weights != 0 ? products / weights : products;
+    if (function != MMAX_BACK_LOG) {
+        mean = MMAX_(in_range)(mean);
     }
-    return 1;
+    return good && mmax_f64_is_finite(products) ? mean : mmax_f64_from_bits(0x7ff8000000000000);
+}
+
+/* Any row. */
+MMAX_INLINE void MMAX_(back_row)(MMAX_(back) r, MMAX_(slopes) * slopes, const MMAX_(call) * c, int function, int order,
+                                 int params)
+{
+    const double mean = MMAX_(back_mean)(&r, c, function, order, 1);
+    if (MMAX_UNLIKELY(mmax_f64_is_nan(mean))) {
+        if (r.gx) {
+            MMAX_(backward_nan)(r.gx, r.y, order ? r.x : NULL, r.n, function == MMAX_BACK_LOG);
+        }
+        if (params) {
+            slopes->any_nan = 1;
+        }
+        return;
+    }
+    MMAX_(back_gradients)(&r, mean, slopes, c, function, order, params, 1, r.gx != NULL, NULL);
 }
 
 /* Any row of MultiMax or its logarithm, of either order: the second term of order 1 is 0. */
-MMAX_STATIC void MMAX_(sigma_backward_row)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *gy,
-                                           const mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
-                                           int function, int params)
+MMAX_STATIC void MMAX_(back_sigma_row)(MMAX_(back) r, MMAX_(slopes) * slopes, const MMAX_(call) * c, int function,
+                                       int params)
 {
     if (function == MMAX_BACK_LOG) {
-        (void)MMAX_(backward_row)(gx, slopes, gy, y, x, n, c, MMAX_BACK_LOG, 2, params, 1);
+        MMAX_(back_row)(r, slopes, c, MMAX_BACK_LOG, 2, params);
     } else {
-        (void)MMAX_(backward_row)(gx, slopes, gy, y, x, n, c, MMAX_BACK_SOFTMAX, 2, params, 1);
+        MMAX_(back_row)(r, slopes, c, MMAX_BACK_SOFTMAX, 2, params);
     }
 }
 
+/* The second pass; without a mean, any row. */
+MMAX_INLINE void MMAX_(back_end)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes, const MMAX_(call) * c,
+                                 int function, int order, int params, const mmax_shape *next)
+{
+    const int usual = MMAX_FAST && !mmax_f64_is_nan(mean);
+    if (usual && params && !r->gx) {
+        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, NULL);
+    } else if (usual && MMAX_TOGETHER && next) {
+        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 1, next);
+    } else if (usual) {
+        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 1, NULL);
+    } else if (order) {
+        MMAX_(back_sigma_row)(*r, slopes, c, function, params);
+    } else {
+        MMAX_(back_row)(*r, NULL, c, function, 0, 0);
+    }
+}
+
+/* Moves on by some rows. */
+MMAX_INLINE void MMAX_(back_skip)(MMAX_(back) * r, const mmax_shape *s, size_t rows)
+{
+    if (r->gx) {
+        r->gx += rows * s->gx_stride;
+    }
+    r->gy += rows * s->gy_stride;
+    r->y += rows * s->y_stride;
+    if (r->x) {
+        r->x += rows * s->x_stride;
+    }
+}
+
+#    if MMAX_FAST
+/* Softmax: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one. Returns 0, with
+ * nothing written, where one of them needs care. */
+MMAX_INLINE int MMAX_(back_group_of)(const MMAX_(back) * first, const mmax_shape *s, const MMAX_(call) * c, int one)
+{
+    const mmax_vec zero = mmax_v_plus_zero(), scale = mmax_v_set((mmax_real)c->scale);
+    const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(-MMAX_REAL_MAX);
+    const size_t n = s->cols, registers = MMAX_GROUP_REGISTERS(one, n);
+    const size_t gx_stride = s->gx_stride, gy_stride = s->gy_stride, y_stride = s->y_stride;
+    MMAX_LINE double totals[MMAX_WIDTH];
+    MMAX_(sum) sums[MMAX_WIDTH];
+    MMAX_(back) row = *first;
+    int good = 1;
+#        define MMAX_TERM(sum, i)                                                          \
+            const size_t at = (size_t)(i)*MMAX_WIDTH;                                      \
+            const mmax_vec y_ = MMAX_(load_upto)(row.y + at, (ptrdiff_t)(n - at), zero);   \
+            const mmax_vec gy_ = MMAX_(load_upto)(row.gy + at, (ptrdiff_t)(n - at), zero); \
+            sum = mmax_v_fma(y_, gy_, sum);
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        mmax_vec pair[MMAX_REGS];
+        MMAX_EACH(k)
+        {
+            pair[k] = zero;
+            if ((size_t)k < registers) {
+                MMAX_TERM(pair[k], k)
+            }
+            if ((size_t)k + MMAX_REGS < registers) {
+                MMAX_TERM(pair[k], k + MMAX_REGS)
+            }
+        }
+        MMAX_(short_sum)(&sums[r], pair, one);
+        row.gy += gy_stride;
+        row.y += y_stride;
+    }
+#        undef MMAX_TERM
+    MMAX_(totals)(totals, sums);
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        good &= mmax_f64_is_finite(totals[r]);
+    }
+    row = *first;
+    for (size_t r = 0; good && r < MMAX_WIDTH; ++r) {
+        const mmax_vec mean = mmax_v_set((mmax_real)-totals[r]);
+        const mmax_vec minus_mean = mmax_v_max(smallest, mmax_v_min(mean, largest));
+#        define MMAX_STEP(at, left, k, part)                                     \
+            const mmax_vec y_ = MMAX_(load_upto)(row.y + at, left, zero);        \
+            const mmax_vec gy_ = MMAX_(load_upto)(row.gy + at, left, zero);      \
+            const mmax_vec g_ = mmax_v_fma(y_, minus_mean, mmax_v_mul(y_, gy_)); \
+            MMAX_(store_upto)(row.gx + at, left, mmax_v_fma(g_, scale, zero));
+        MMAX_SWEEP(n, MMAX_STEP);
+#        undef MMAX_STEP
+        row.gx += gx_stride;
+        row.gy += gy_stride;
+        row.y += y_stride;
+    }
+    return good;
+}
+MMAX_STATIC int MMAX_(back_group)(const MMAX_(back) * first, const mmax_shape *s, const MMAX_(call) * c)
+{
+    return s->cols <= MMAX_WIDTH ? MMAX_(back_group_of)(first, s, c, 1) : MMAX_(back_group_of)(first, s, c, 0);
+}
+#    endif
+
+/* The second pass of a row leaves time in which the next row can come from the second cache: rows of up to so many bytes
+ * have the next one's first pass before it, others ask for the next one meanwhile. */
+#    define MMAX_AHEAD_BYTES 2048
+#    define MMAX_FETCH_BYTES 8192
 MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
                                  const mmax_real *x, const mmax_multimax_params *p, int function, int order,
                                  const mmax_shape *s)
 {
+    const int fast = MMAX_FAST && (function == MMAX_BACK_SOFTMAX || function == MMAX_BACK_ENTMAX15);
+    const size_t bytes = s->cols * sizeof(mmax_real);
+    const int ahead = fast && s->cols > MMAX_PAIR && bytes <= MMAX_AHEAD_BYTES;
+    const int fetch = bytes > MMAX_AHEAD_BYTES && bytes <= MMAX_FETCH_BYTES;
     MMAX_(call) call = MMAX_(call_of)(function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
+    MMAX_(back) next, r;
     MMAX_(slopes) slopes;
+    double mean = mmax_f64_from_bits(0x7ff8000000000000), next_mean = mean;
     call.scale = s->scale;
     if (order) {
-        slopes.kinks = MMAX_(kinks_of)(p, &call, call.scale);
-        MMAX_(sums_clear)(slopes.sums, 8);
-        slopes.any_nan = 0;
+        MMAX_(slopes_begin)(&slopes, p, &call);
     }
+    next.gx = gx;
+    next.gy = gy;
+    next.y = y;
+    next.x = x;
+    next.n = s->cols;
+    r = next;
     for (size_t row = 0; row < s->rows; ++row) {
-        const size_t n = s->lengths ? s->lengths[row] : s->cols;
-        mmax_real *const gx_row = gx ? gx + row * s->gx_stride : NULL;
-        const mmax_real *const gy_row = gy + row * s->gy_stride, *const y_row = y + row * s->y_stride;
-        const mmax_real *const x_row = x ? x + row * s->x_stride : NULL;
-        int done = 0;
+        const mmax_shape *const fetched = fetch && row + 1 < s->rows ? s : NULL;
 #    if MMAX_FAST
-        if (function == MMAX_BACK_SOFTMAX || function == MMAX_BACK_ENTMAX15) {
-            done = gp ? MMAX_(backward_row)(gx_row, &slopes, gy_row, y_row, x_row, n, &call, function, order, 1, 0)
-                      : MMAX_(backward_row)(gx_row, &slopes, gy_row, y_row, x_row, n, &call, function, order, 0, 0);
+        if (function == MMAX_BACK_SOFTMAX && !order && s->cols <= MMAX_PAIR && !s->lengths && row % MMAX_WIDTH == 0 &&
+            s->rows - row >= MMAX_WIDTH) {
+            const MMAX_(back) copy = r;
+            if (MMAX_(back_group)(&copy, s, &call)) {
+                MMAX_(back_skip)(&r, s, MMAX_WIDTH);
+                row += MMAX_WIDTH - 1;
+                continue;
+            }
         }
 #    endif
-        if (!done && order) {
-            MMAX_(sigma_backward_row)(gx_row, &slopes, gy_row, y_row, x_row, n, &call, function, gp != NULL);
-        } else if (!done) {
-            (void)MMAX_(backward_row)(gx_row, NULL, gy_row, y_row, NULL, n, &call, function, 0, 0, 1);
+        r.n = s->lengths ? s->lengths[row] : s->cols;
+        if (fast && (!ahead || row == 0)) {
+            mean = MMAX_(back_mean)(&r, &call, function, order, 0);
         }
-        if (gx) {
-            MMAX_(fill)(gx_row + n, s->cols - n, 0);
+        if (ahead && row + 1 < s->rows) {
+            MMAX_(back_skip)(&next, s, 1);
+            next.n = s->lengths ? s->lengths[row + 1] : s->cols;
+            next_mean = MMAX_(back_mean)(&next, &call, function, order, 0);
         }
+        if (gp) {
+            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 1, fetched);
+        } else {
+            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 0, fetched);
+        }
+        if (gx && r.n < s->cols) {
+            MMAX_(fill)(r.gx + r.n, s->cols - r.n, 0);
+        }
+        MMAX_(back_skip)(&r, s, 1);
+        mean = next_mean;
     }
     if (order && gp) {
-        MMAX_(slopes_finish)(slopes.sums, 0, 0, gp, p, &slopes.kinks, 1);
-        if (slopes.any_nan) {
-            MMAX_(poison)(gp, order);
-        }
+        MMAX_(slopes_end)(&slopes, gp, p);
     }
 }
 MMAX_STATIC void MMAX_(softmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_shape *s)
@@ -6604,6 +6853,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_select
 #    undef mmax_v_keep
 #    undef mmax_v_add_where
+#    undef mmax_v_fma_where
 #    undef mmax_v_pow2
 #    undef mmax_v_pow2_rest
 #    undef mmax_v_hmax
@@ -6686,6 +6936,12 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_FUNCTION
 #    undef MMAX_EACH_ROW
 #    undef MMAX_SIDE_BY_SIDE
+#    undef MMAX_AHEAD_BYTES
+#    undef MMAX_FETCH_BYTES
+#    undef MMAX_SWEEP_PAIRS
+#    undef MMAX_SWEEP_ON
+#    undef MMAX_CALL_CHUNK
+#    undef MMAX_PAIR_STEP
 #    undef MMAX_MOST_ROWS
 #    undef MMAX_HALVE
 #    undef MMAX_ACROSS

@@ -104,6 +104,10 @@ m = function("#    define MMAX_SWEEP_LANES(from, end, step)", "avx2")
 m("sweep with sums: a register of one entry is missed", "if (from_ < (end)) {", "if (from_ + 1 < (end)) {",
   "special_cases forward")
 
+m = function("#    define MMAX_SWEEP_ON(n, on, sum_count, step)", "avx2")
+m("sums over a call: a full chunk is forgotten", "MMAX_LANES_FLUSH((on)->sums, lanes_all_, sum_count)", "", "backward")
+m("sums over a call: never cleared", "MMAX_LANES_CLEAR(lanes_all_, sum_count)", "", "backward")
+
 m = function("#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)", "avx2")
 m("sweep with sums: a chunk less", "chunk_ < (n); chunk_ += MMAX_CHUNK", "chunk_ + MMAX_CHUNK < (n) || chunk_ == 0; "
   "chunk_ += MMAX_CHUNK", "backward forward")
@@ -243,7 +247,9 @@ m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(l
 m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx2")
 m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
   "bits")
-m("short rows: evsoftmax's mean is beyond what a float holds", "o->good && mmax_f64_is_finite(mean)", "o->good", "bits")
+m("short rows: evsoftmax's mean is beyond what a float holds", 
+  "o->good && MMAX_(all)(mmax_v_le(mmax_v_abs(mean), mmax_v_set(MMAX_REAL_MAX)))", "o->good", "bits")
+m("short rows: evsoftmax's mean is above the largest entry", "mmax_v_min(mean, max)", "mean", "bits forward special_cases")
 
 m = function("MMAX_INLINE int MMAX_(all_usual)(", "avx2")
 m("short rows: masked entries without the last pass for them", "|| c->clears ||", "|| 1 ||", "bits special_cases losses")
@@ -309,9 +315,14 @@ m("kink: an entry at b counts as below", "mmax_v_lt(s, b1)", "mmax_v_le(s, b1)",
 m("kink: an entry at d counts as above", "mmax_v_lt(d1, s)", "mmax_v_le(d1, s)", "backward")
 m("gp: t_d of the second order from the wrong side", "mmax_v_fma(gv, v, lanes[5][k])", "mmax_v_fma(gu, u, lanes[5][k])",
   "backward")
-m("gp: b of the first order counts every entry", "mmax_v_keep(below, g)", "g", "backward")
-m("slope: below and above replace each other", "mmax_v_add(slope, mmax_v_set(t->above[0]))",
-  "mmax_v_add(mmax_v_set((mmax_real)1), mmax_v_set(t->above[0]))", "backward golden")
+m("gp: b of the first order counts every entry", "mmax_v_add_where(below, lanes[2][k], g)",
+  "mmax_v_add(lanes[2][k], g)", "backward")
+m("slope: below and above replace each other", "mmax_v_add_where(above, slope, mmax_v_set(t->above[0]))",
+  "mmax_v_add_where(above, mmax_v_set((mmax_real)1), mmax_v_set(t->above[0]))", "backward golden")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(slopes_step)(", "avx2")
+m("gp: t_b of the first order counts every entry", "mmax_v_fma_where(below, g, u, lanes[0][k])",
+  "mmax_v_fma(g, u, lanes[0][k])", "backward")
 
 m = function("MMAX_INLINE void MMAX_(slopes_finish)(")
 m("gp: wrong sign of t_b", "gp->t_b[i] - sums[0]", "gp->t_b[i] + sums[0]", "golden")
@@ -453,30 +464,62 @@ m("tanhmax backward: the scale is forgotten", "mmax_v_mul(cosh_, scale)", "cosh_
 m("tanhmax backward: NaN is not seen",
   "mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total) || !mmax_f64_is_finite(sum_total)", "0", "special_cases")
 
+m = function("MMAX_INLINE void MMAX_(slopes_end)(")
+m("gp: the last entries are not in the sums yet", "MMAX_(sums_add)(t->sums, t->lanes, 4 * p->order);", "", "backward")
+
 # ---- seglu ----
 m = function("MMAX_STATIC void MMAX_(seglu)(")
 m("seglu: results may be subnormal", "y_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(y_)), y_);", "", "special_cases")
 m("seglu: +inf stays", "mmax_m_or(mmax_v_nle(x_, largest), mmax_v_ne(y_, y_))", "mmax_v_ne(y_, y_)", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(seglu_backward_row)(")
+m("seglu backward: NaN does not reach gp", "slopes->any_nan |= mmax_m_bits(any_bad) != 0;", "", "special_cases")
 
 m = function("MMAX_STATIC void MMAX_(seglu_backward)(")
 m("seglu backward: past the length nothing is written", "MMAX_(fill)(gx_row + n, s->cols - n, 0);", "", "special_cases")
 m("seglu backward: x's stride for gy", "gy + row * s->gy_stride", "gy + row * s->x_stride", "memory bits")
 
 # ---- backward ----
-m = function("MMAX_INLINE int MMAX_(backward_row)(", "avx2")
-m("backward: not the mean of the support", "mean = mean / total;", "", "backward")
-m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
-m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked))",
-  "MMAX_(load_upto)(gy + at, left, zero)", "special_cases")
-m("backward: a NaN row leaves gp as it is", "slopes->any_nan = 1;", "", "special_cases")
-m("backward: gx is written, though left out, in a NaN row", "if (gx) {\n            MMAX_(backward_nan)",
-  "{\n            MMAX_(backward_nan)", "special_cases")
-m("backward: large x are not seen", "mmax_v_nle(mmax_v_abs(x_), safe)", "mmax_m_none()", "special_cases")
+m = function("    define MMAX_LOADS(at, left)")
+m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(r->gy + at, left, masked))",
+  "MMAX_(load_upto)(r->gy + at, left, zero)", "special_cases")
 
-m = function("MMAX_INLINE void MMAX_(backward)(")
-m("backward: y's stride for gy", "gy + row * s->gy_stride", "gy + row * s->y_stride", "memory bits")
+m = function("MMAX_INLINE int MMAX_(back_sums)(", "avx2")
+m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
+m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], safe)); }", "",
+  "special_cases")
+m("backward: no sum of squares is infinite", ": MMAX_REAL_MAX);", ": (mmax_real)bound);", "special_cases backward")
+m("backward: small bounds round to 0", "!(most > 1e-15)", "0", "environment")
+
+m = function("MMAX_INLINE double MMAX_(back_mean)(", "avx2")
+m("backward: not the mean of the support", "weights != 0 ? products / weights : products", "products", "backward")
+m("backward: a mean beyond the type", "mean = MMAX_(in_range)(mean);", "", "special_cases backward")
+m("backward: no row needs care", "good && mmax_f64_is_finite(products) ? mean", "1 ? mean", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(back_row)(")
+m("backward: a NaN row leaves gp as it is", "slopes->any_nan = 1;", "", "special_cases")
+m("backward: gx is written, though left out, in a NaN row", "if (r.gx) {", "if (1) {", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(back_end)(", "avx2")
+m("backward: gx is written, though left out", "params, 0, 0, NULL);", "params, 0, 1, NULL);", "backward")
+
+m = function("MMAX_INLINE int MMAX_(back_group_of)(", "avx2")
+m("backward, short rows: those with NaN as well", "good &= mmax_f64_is_finite(totals[r]);", "", "special_cases")
+m("backward, short rows: a mean beyond the type", "mmax_v_max(smallest, mmax_v_min(mean, largest))", "mean",
+  "special_cases backward")
+m("backward, short rows: gy's stride for y", "row.gy += gy_stride;\n        row.y += y_stride;\n    }\n    return",
+  "row.gy += y_stride;\n        row.y += y_stride;\n    }\n    return", "memory bits")
+
+m = function("MMAX_INLINE void MMAX_(back_skip)(")
+m("backward: y's stride for gy", "r->gy += rows * s->gy_stride;", "r->gy += rows * s->y_stride;", "memory bits")
+
+m = function("MMAX_INLINE void MMAX_(backward)(", "avx2")
 m("backward: the scale of a logarithm is forgotten", "call.scale = s->scale;", "", "backward losses")
-m("backward: lengths ignored", "s->lengths ? s->lengths[row] : s->cols", "s->cols", "special_cases")
+m("backward: lengths ignored", "r.n = s->lengths ? s->lengths[row] : s->cols", "r.n = s->cols", "special_cases")
+m("backward: the next row's length is this one's", "next.n = s->lengths ? s->lengths[row + 1] : s->cols",
+  "next.n = r.n", "bits special_cases")
+m("backward: groups in spite of lengths", "s->cols <= MMAX_PAIR && !s->lengths &&", "s->cols <= MMAX_PAIR &&",
+  "special_cases bits")
 
 # ---- metrics ----
 m = function("MMAX_INLINE void MMAX_(metric_mean)(")
