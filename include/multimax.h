@@ -6387,9 +6387,7 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
 #    undef MMAX_STEP
     if (order && !careful) {
         const double most = (double)c->safe * 0.999 / c->scale, bound = most * most;
-        const mmax_vec safe = mmax_v_set(!(most > 1e-15)         ? -1
-                                         : bound < MMAX_REAL_MAX ? (mmax_real)bound
-                                                                 : MMAX_REAL_MAX);
+        const mmax_vec safe = mmax_v_set(!(most > 0) ? -1 : bound < MMAX_REAL_MAX ? (mmax_real)bound : MMAX_REAL_MAX);
         MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], safe)); }
     }
     return mmax_m_bits(bad) == 0;

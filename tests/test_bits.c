@@ -239,6 +239,8 @@ enum {
     MASK_BESIDE_NAN,
     NAN_AFTER_MASK,
     WIDE, /* the others have weights below the smallest normal number */
+    NAN_GY,
+    LARGE_GY, /* all of them */
     ROW_KINDS
 };
 
@@ -258,6 +260,12 @@ static void check_special_rows(const function *f, size_t n, int which)
         } else if (which == NAN_AFTER_MASK) {
             set_special(f, c.array[X], 0, MINUS_INF);
             set_special(f, c.array[X], n - 1, QUIET_NAN);
+        } else if (which == NAN_GY) {
+            set_special(f, c.array[GY], at, QUIET_NAN);
+        } else if (which == LARGE_GY) {
+            for (size_t i = 0; i < n; ++i) {
+                set(f, c.array[GY], i, largest(f));
+            }
         } else if (which == WIDE) {
             set(f, c.array[X], at, f->size == 4 ? 160 : 1000);
         } else {
@@ -290,12 +298,12 @@ static void test_places(void)
     TEST("the same for rows with NaN, infinities or large numbers") {
         FOR_EACH_FUNCTION(f) {
             for (size_t n = 1; n < 70; n += LENGTH_STEP) {
-                for (int which = 0; which < ROW_KINDS; ++which) {
+                for (int which = 0; which < (has(f, HAS_GY) ? ROW_KINDS : NAN_GY); ++which) {
                     check_special_rows(f, n, which);
                 }
             }
-            for (size_t n = 95; f->kind == FORWARD && n < 600; n += 101) {
-                for (int which = 0; which < ROW_KINDS; ++which) {
+            for (size_t n = 95; (f->kind == FORWARD || f->kind == BACKWARD) && n < 600; n += 101) {
+                for (int which = 0; which < (has(f, HAS_GY) ? ROW_KINDS : NAN_GY); ++which) {
                     check_special_rows(f, n, which);
                 }
             }

@@ -440,6 +440,26 @@ static void test_backward(void)
                         CHECK(memcmp(&zero_gy, &gp_storage, sizeof zero_gy) == 0, AT ": gp differs", AT_ARGS(f, n));
                     }
     }
+    TEST("backward: where y = 0, gx = 0, however steep sigma is there") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == BACKWARD && f->order == 2 && has(f, HAS_Y)) {
+                        const double large = f->size == 4 ? 1e30 : 1e200; /* its square is infinite */
+                        call c = call_of(f, 1, n, NORMAL_1, 21);
+                        mmax_multimax_params p = mmax_multimax_identity(2);
+                        p.t_b[1] = p.b[1] = large;
+                        c.p = &p;
+                        for (size_t i = 0; i < n; i += 2) {
+                            set_bits(f, c.array[Y], i, 0);
+                        }
+                        check_ok(f, &c);
+                        for (size_t i = 0; i < n; i += 2) {
+                            CHECK(get_bits(f, c.array[OUT], i) == 0, AT ": entry %u is %g", AT_ARGS(f, n), (unsigned)i,
+                                  get(f, c.array[OUT], i));
+                        }
+                    }
+    }
 }
 
 /* ==== losses ==== */

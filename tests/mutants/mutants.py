@@ -249,7 +249,8 @@ m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_
   "bits")
 m("short rows: evsoftmax's mean is beyond what a float holds", 
   "o->good && MMAX_(all)(mmax_v_le(mmax_v_abs(mean), mmax_v_set(MMAX_REAL_MAX)))", "o->good", "bits")
-m("short rows: evsoftmax's mean is above the largest entry", "mmax_v_min(mean, max)", "mean", "bits forward special_cases")
+m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx512")
+m("short rows: evsoftmax's mean is above the largest entry", "mmax_v_min(mean, max)", "mean", "bits forward")
 
 m = function("MMAX_INLINE int MMAX_(all_usual)(", "avx2")
 m("short rows: masked entries without the last pass for them", "|| c->clears ||", "|| 1 ||", "bits special_cases losses")
@@ -489,7 +490,7 @@ m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) 
 m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], safe)); }", "",
   "special_cases")
 m("backward: no sum of squares is infinite", ": MMAX_REAL_MAX);", ": (mmax_real)bound);", "special_cases backward")
-m("backward: small bounds round to 0", "!(most > 1e-15)", "0", "environment")
+m("backward: large parameters are not seen", "!(most > 0)", "0", "special_cases backward passes losses")
 
 m = function("MMAX_INLINE double MMAX_(back_mean)(", "avx2")
 m("backward: not the mean of the support", "weights != 0 ? products / weights : products", "products", "backward")
@@ -504,9 +505,9 @@ m = function("MMAX_INLINE void MMAX_(back_end)(", "avx2")
 m("backward: gx is written, though left out", "params, 0, 0, NULL);", "params, 0, 1, NULL);", "backward")
 
 m = function("MMAX_INLINE int MMAX_(back_group_of)(", "avx2")
-m("backward, short rows: those with NaN as well", "good &= mmax_f64_is_finite(totals[r]);", "", "special_cases")
+m("backward, short rows: those with NaN as well", "good &= mmax_f64_is_finite(totals[r]);", "", "bits")
 m("backward, short rows: a mean beyond the type", "mmax_v_max(smallest, mmax_v_min(mean, largest))", "mean",
-  "special_cases backward")
+  "bits")
 m("backward, short rows: gy's stride for y", "row.gy += gy_stride;\n        row.y += y_stride;\n    }\n    return",
   "row.gy += y_stride;\n        row.y += y_stride;\n    }\n    return", "memory bits")
 
