@@ -6393,17 +6393,15 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
     return mmax_m_bits(bad) == 0;
 }
 
-/* Second pass; asks for the row that comes next in arrays of shape `next`, unless that is NULL. */
+/* Second pass; asks for the data of the row `next`, unless that is NULL. */
 MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes,
                                        const MMAX_(call) * c, int function, int order, int params, int careful,
-                                       int store, const mmax_shape *next)
+                                       int store, const MMAX_(back) * next)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const size_t gy_next = next ? next->gy_stride : 0, y_next = next ? next->y_stride : 0;
-    const size_t x_next = next ? next->x_stride : 0;
     MMAX_(kinks) kinks;
     if (order) {
         kinks = slopes->kinks;
@@ -6424,10 +6422,10 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
             g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                           \
         }                                                                                                            \
         if (MMAX_TOGETHER && next) {                                                                                 \
-            mmax_prefetch(r->gy + gy_next + at, 1);                                                                  \
-            mmax_prefetch(r->y + y_next + at, 1);                                                                    \
+            mmax_prefetch(next->gy + at, 1);                                                                         \
+            mmax_prefetch(next->y + at, 1);                                                                          \
             if (order) {                                                                                             \
-                mmax_prefetch(r->x + x_next + at, 1);                                                                \
+                mmax_prefetch(next->x + at, 1);                                                                      \
             }                                                                                                        \
         }                                                                                                            \
         if (store) {                                                                                                 \
@@ -6487,14 +6485,14 @@ MMAX_STATIC void MMAX_(back_sigma_row)(MMAX_(back) r, MMAX_(slopes) * slopes, co
     }
 }
 
-/* The second pass; without a mean, any row. */
+/* The second pass; without a mean, any row. `fetch` says whether to ask for the data of `next`. */
 MMAX_INLINE void MMAX_(back_end)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes, const MMAX_(call) * c,
-                                 int function, int order, int params, const mmax_shape *next)
+                                 int function, int order, int params, int fetch, const MMAX_(back) * next)
 {
     const int usual = MMAX_FAST && !mmax_f64_is_nan(mean);
     if (usual && params && !r->gx) {
         MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, NULL);
-    } else if (usual && MMAX_TOGETHER && next) {
+    } else if (usual && MMAX_TOGETHER && fetch) {
         MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 1, next);
     } else if (usual) {
         MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 1, NULL);
@@ -6607,7 +6605,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     next.n = s->cols;
     r = next;
     for (size_t row = 0; row < s->rows; ++row) {
-        const mmax_shape *const fetched = fetch && row + 1 < s->rows ? s : NULL;
+        const int more = row + 1 < s->rows;
 #    if MMAX_FAST
         if (function == MMAX_BACK_SOFTMAX && !order && s->cols <= MMAX_PAIR && !s->lengths && row % MMAX_WIDTH == 0 &&
             s->rows - row >= MMAX_WIDTH) {
@@ -6623,15 +6621,17 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
         if (fast && (!ahead || row == 0)) {
             mean = MMAX_(back_mean)(&r, &call, function, order, 0);
         }
-        if (ahead && row + 1 < s->rows) {
+        if ((ahead || fetch) && more) {
             MMAX_(back_skip)(&next, s, 1);
+        }
+        if (ahead && more) {
             next.n = s->lengths ? s->lengths[row + 1] : s->cols;
             next_mean = MMAX_(back_mean)(&next, &call, function, order, 0);
         }
         if (gp) {
-            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 1, fetched);
+            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 1, fetch && more, &next);
         } else {
-            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 0, fetched);
+            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 0, fetch && more, &next);
         }
         if (gx && r.n < s->cols) {
             MMAX_(fill)(r.gx + r.n, s->cols - r.n, 0);
