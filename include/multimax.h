@@ -6386,9 +6386,11 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
     MMAX_SWEEP_PAIRS(r->n, sums, 1 + two, MMAX_STEP);
 #    undef MMAX_STEP
     if (order && !careful) {
-        const double most = (double)c->safe * 0.999 / c->scale, bound = most * most;
-        const mmax_vec safe = mmax_v_set(!(most > 0) ? -1 : bound < MMAX_REAL_MAX ? (mmax_real)bound : MMAX_REAL_MAX);
-        MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], safe)); }
+        /* No infinite bound: with -ffast-math clang would not compare with it. */
+        const double safe = (double)c->safe * 0.999;
+        const double most = c->scale > safe * MMAX_REAL_MIN_ROOT ? safe / c->scale : 1 / MMAX_REAL_MIN_ROOT;
+        const mmax_vec bound = mmax_v_set(most > 0 ? (mmax_real)(most * most) : -1);
+        MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }
     }
     return mmax_m_bits(bad) == 0;
 }

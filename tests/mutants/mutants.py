@@ -487,10 +487,10 @@ m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(r->
 
 m = function("MMAX_INLINE int MMAX_(back_sums)(", "avx2")
 m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
-m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], safe)); }", "",
+m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }", "",
   "special_cases")
-m("backward: no sum of squares is infinite", ": MMAX_REAL_MAX);", ": (mmax_real)bound);", "special_cases backward")
-m("backward: large parameters are not seen", "!(most > 0)", "0", "special_cases backward passes losses")
+m("backward: an infinite sum of squares is not beyond", ": 1 / MMAX_REAL_MIN_ROOT;", ": DBL_MAX;", "special_cases")
+m("backward: large parameters are not seen", "most > 0 ?", "1 ?", "special_cases backward passes losses")
 
 m = function("MMAX_INLINE double MMAX_(back_mean)(", "avx2")
 m("backward: not the mean of the support", "weights != 0 ? products / weights : products", "products", "backward")
