@@ -302,7 +302,8 @@ static void test_places(void)
                     check_special_rows(f, n, which);
                 }
             }
-            for (size_t n = 95; (f->kind == FORWARD || f->kind == BACKWARD) && n < 600; n += 101) {
+            for (size_t n = 95; (f->kind == FORWARD || f->kind == BACKWARD) && n < 600;
+                 n += f->kind == FORWARD ? 101 : 303) {
                 for (int which = 0; which < (has(f, HAS_GY) ? ROW_KINDS : NAN_GY); ++which) {
                     check_special_rows(f, n, which);
                 }
