@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the tests: each mutant of include/multimax.h, one small mistake, must be found by a test named for it.
 
-    python3 tests/mutants/run.py            all of mutants.py: a quarter of an hour on one core
+    python3 tests/mutants/run.py            all of mutants.py: some 15 seconds each
     python3 tests/mutants/run.py WORD...    those whose name holds one of the words
 
 Needs an x86-64 processor with AVX2 and FMA (mutants of AVX-512 are left out where it has none), and gcc or clang ($CC,
