@@ -2448,15 +2448,20 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
  * MMAX_LANES come first, unrolled over the registers k of a block, with a `left` that the compiler knows; then
  * register by register what is left over.
  */
-#    define MMAX_SWEEP(n, step)                                                                            \
-        do {                                                                                               \
-            size_t at_ = 0;                                                                                \
-            for (; at_ + MMAX_LANES <= (n); at_ += MMAX_LANES) {                                           \
-                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) } \
-            }                                                                                              \
-            for (; at_ < (n); at_ += MMAX_WIDTH) {                                                         \
-                step(at_, (ptrdiff_t)((n)-at_), 0, rest_)                                                  \
-            }                                                                                              \
+#    define MMAX_SWEEP(n, step) MMAX_SWEEP_BY(MMAX_REGS, n, step)
+/* The same by blocks of another number of registers. */
+#    define MMAX_SWEEP_BY(registers, n, step)                                                \
+        do {                                                                                 \
+            size_t at_ = 0;                                                                  \
+            for (; at_ + (registers)*MMAX_WIDTH <= (n); at_ += (registers)*MMAX_WIDTH) {     \
+                MMAX_UNROLL for (int k_ = 0; k_ < (registers); ++k_)                         \
+                {                                                                            \
+                    step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) \
+                }                                                                            \
+            }                                                                                \
+            for (; at_ < (n); at_ += MMAX_WIDTH) {                                           \
+                step(at_, (ptrdiff_t)((n)-at_), 0, rest_)                                    \
+            }                                                                                \
         } while (0)
 
 #    define MMAX_MOST_SUMS 8
@@ -2944,12 +2949,16 @@ MMAX_INLINE MMAX_(call)
 
 /* ---- first pass: the extremes of the scores ---- */
 
+/* Registers of extremes: fewer of them wait for one another. */
+#    define MMAX_EXTREMES        (MMAX_REGS < 4 ? 4 : MMAX_REGS)
+#    define MMAX_EACH_EXTREME(k) MMAX_UNROLL for (int k = 0; k < MMAX_EXTREMES; ++k)
+
 /* The registers' results in one number each. */
 MMAX_INLINE MMAX_(extremes)
-    MMAX_(extremes_of)(const mmax_vec *min, const mmax_vec *max, mmax_vec min_rest_, mmax_vec max_rest_)
+    MMAX_(extremes_of)(const mmax_vec *min, const mmax_vec *max, int registers, mmax_vec min_rest_, mmax_vec max_rest_)
 {
     MMAX_(extremes) e;
-    MMAX_EACH(k)
+    MMAX_UNROLL for (int k = 0; k < registers; ++k)
     {
         max_rest_ = mmax_v_max(max[k], max_rest_);
         min_rest_ = mmax_v_min(min[k], min_rest_);
@@ -2967,10 +2976,10 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
 {
     const MMAX_(call) constants = *call, *const c = &constants; /* which no store can change */
     const mmax_vec first = mmax_v_set(x[0]);
-    mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], min_rest_[1], max_rest_[1];
+    mmax_vec min_block_[MMAX_EXTREMES], max_block_[MMAX_EXTREMES], min_rest_[1], max_rest_[1];
     MMAX_(sum) sum[1];
     MMAX_(extremes) e;
-    MMAX_EACH(k) { min_block_[k] = max_block_[k] = first; }
+    MMAX_EACH_EXTREME(k) { min_block_[k] = max_block_[k] = first; }
     min_rest_[0] = max_rest_[0] = first;
 #    define MMAX_STEP(at, left, k, part)                                          \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first);             \
@@ -2988,11 +2997,11 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
         MMAX_(sums_clear)(sum, 1);
         MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP_SUM);
     } else {
-        MMAX_SWEEP(n, MMAX_STEP);
+        MMAX_SWEEP_BY(MMAX_EXTREMES, n, MMAX_STEP);
     }
 #    undef MMAX_STEP
 #    undef MMAX_STEP_SUM
-    e = MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
+    e = MMAX_(extremes_of)(min_block_, max_block_, MMAX_EXTREMES, min_rest_[0], max_rest_[0]);
     if (with_sum) {
         e.sum = MMAX_(sum_total)(sum);
     }
@@ -3033,7 +3042,7 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
         }
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
-    *e = MMAX_(extremes_of)(min_block_, max_block_, min_rest_[0], max_rest_[0]);
+    *e = MMAX_(extremes_of)(min_block_, max_block_, MMAX_REGS, min_rest_[0], max_rest_[0]);
     if (!careful) {
         const mmax_vec bound = mmax_v_set(c->safe * (c->safe > 0 ? c->safe : 1));
         beyond = mmax_v_nle(squares_rest_[0], bound);
@@ -3831,27 +3840,26 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
     const int sigma = mmax_is_sigma(function), store = r->y != r->x;
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = r->n;
-    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS], smallest[MMAX_REGS], largest = mmax_v_zero();
+    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS], smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE double totals[MMAX_WIDTH];
     MMAX_(origins) o;
-    MMAX_EACH(k) { smallest[k] = mmax_v_zero(); }
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
         const mmax_real *const x = r[i].x;
         mmax_real *const y = r[i].y;
         const mmax_vec fill = mmax_v_set(x[0]);
-        mmax_vec max[MMAX_REGS], pair[MMAX_REGS];
+        mmax_vec min[MMAX_REGS], max[MMAX_REGS], pair[MMAX_REGS];
         MMAX_EACH(k)
         {
             max[k] = function == MMAX_TANHMAX ? mmax_v_zero() : MMAX_(score)(fill, c, function, 0);
-            pair[k] = mmax_v_zero();
+            min[k] = pair[k] = mmax_v_zero();
         }
 #        define MMAX_STEP(at, left, k, part)                                                                           \
             const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                               \
             const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
             max[k] = mmax_v_max(score, max[k]);                                                                        \
             if (function != MMAX_TANHMAX) {                                                                            \
-                smallest[k] = mmax_v_min(score, smallest[k]);                                                          \
+                min[k] = mmax_v_min(score, min[k]);                                                                    \
             }                                                                                                          \
             if (sigma) {                                                                                               \
                 largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
@@ -3871,6 +3879,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
         MMAX_EACH(k)
         {
             max[0] = mmax_v_max(max[k], max[0]);
+            smallest = function == MMAX_TANHMAX ? smallest : mmax_v_min(min[k], smallest);
             pairs[i][k] = pair[k];
         }
         mmax_v_store(high + i * MMAX_WIDTH, max[0]);
@@ -3878,13 +3887,12 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
     if (function == MMAX_EVSOFTMAX) {
         MMAX_(short_totals)(totals, pairs, 0);
     }
-    MMAX_EACH(k) { smallest[0] = mmax_v_min(smallest[k], smallest[0]); }
-    MMAX_(origins_of)(&o, high, MMAX_(all_usual)(smallest[0], largest, c, function), totals, n, c, function);
+    MMAX_(origins_of)(&o, high, MMAX_(all_usual)(smallest, largest, c, function), totals, n, c, function);
     if (!o.good) {
         return 0;
     }
     if (function != MMAX_TANHMAX) {
-        const mmax_real min = mmax_v_hmin(smallest[0]), range = (mmax_v_hmax(mmax_v_load(o.max)) - min) * c->log2e;
+        const mmax_real min = mmax_v_hmin(smallest), range = (mmax_v_hmax(mmax_v_load(o.max)) - min) * c->log2e;
         for (size_t i = 0; !store && min == MMAX_MASK && i < MMAX_WIDTH; ++i) { /* as in begin_row */
             if (MMAX_(has_nan)(r[i].x, n)) {
                 return 0;
@@ -4010,7 +4018,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const mmax_real *const row = x + r * x_stride;
         const mmax_vec first = mmax_v_set(row[0]);
-        mmax_vec row_max = mmax_v_zero(), pair[MMAX_REGS];
+        mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_zero(), pair[MMAX_REGS];
 #        define MMAX_TERM(i)                                                                                           \
             const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                  \
             const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(n - at), first);                             \
@@ -4020,7 +4028,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
                 largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
                 mmax_v_store(g->e + r * MMAX_GROUP_STRIDE(one) + at, score);                                           \
             } else {                                                                                                   \
-                smallest = mmax_v_min(logit, smallest);                                                                \
+                row_min = mmax_v_min(logit, row_min);                                                                  \
             }                                                                                                          \
             if (function == MMAX_EVSOFTMAX) {                                                                          \
                 pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(n - at)));                          \
@@ -4039,6 +4047,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
             }
         }
 #        undef MMAX_TERM
+        smallest = sigma ? smallest : mmax_v_min(row_min, smallest);
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
         if (function == MMAX_EVSOFTMAX) {
             MMAX_EACH(k) { pairs[r][k] = pair[k]; }
@@ -6024,20 +6033,20 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
     const mmax_vec lowest = mmax_v_set((mmax_real)-1);
-    mmax_vec max_block_[MMAX_REGS], max_rest_[1];
+    mmax_vec max_block_[MMAX_EXTREMES], max_rest_[1];
     MMAX_(extremes) e = {0, 0, 0, 0};
     double top;
     *careful = 0;
     (void)y;
-    MMAX_EACH(k) { max_block_[k] = lowest; }
+    MMAX_EACH_EXTREME(k) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part) \
         max_##part[k] = mmax_v_max(mmax_v_abs(MMAX_(load_upto)(x + at, left, mmax_v_zero())), max_##part[k]);
     if (n > 0) {
-        MMAX_SWEEP(n, MMAX_STEP);
+        MMAX_SWEEP_BY(MMAX_EXTREMES, n, MMAX_STEP);
     }
 #    undef MMAX_STEP
-    MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+    MMAX_EACH_EXTREME(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
     e.max = mmax_v_hmax(max_rest_[0]);
     top = (double)e.max * c->scale;
     if (e.max > 0 && mmax_is_finite(e.max) && top <= MMAX_REAL_MAX) {
@@ -6048,19 +6057,19 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
     }
     if (o->kind == MMAX_ROW_GENERAL) {
         mmax_mask bad = mmax_m_none();
-        MMAX_EACH(k) { max_block_[k] = lowest; }
+        MMAX_EACH_EXTREME(k) { max_block_[k] = lowest; }
         max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                             \
         const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest); \
         bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                           \
         max_##part[k] = mmax_v_max(size, max_##part[k]);
-        MMAX_SWEEP(n, MMAX_STEP);
+        MMAX_SWEEP_BY(MMAX_EXTREMES, n, MMAX_STEP);
 #    undef MMAX_STEP
         if (mmax_m_bits(bad) != 0) {
             return MMAX_IS_NAN;
         }
-        MMAX_EACH(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+        MMAX_EACH_EXTREME(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
         e.max = mmax_v_hmax(max_rest_[0]);
         if (e.max < 0) {
             return MMAX_IS_EMPTY;
@@ -6910,6 +6919,9 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_ABOVE_EXPS
 #    undef MMAX_SWEEP_LANES
 #    undef MMAX_SWEEP
+#    undef MMAX_SWEEP_BY
+#    undef MMAX_EXTREMES
+#    undef MMAX_EACH_EXTREME
 #    undef MMAX_MOST_SUMS
 #    undef MMAX_LANES_CLEAR
 #    undef MMAX_LANES_FLUSH
