@@ -605,21 +605,21 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_STATIC              static inline __attribute__((unused))
 #        define MMAX_RARE                static inline __attribute__((cold, unused)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
-#        define mmax_prefetch(p, level)  __builtin_prefetch(p, 0, 4 - (level)) /* into the first or second cache */
+#        define mmax_prefetch(p)         __builtin_prefetch(p, 0, 3)
 #    elif defined(_MSC_VER)
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static __forceinline
 #        define MMAX_STATIC              static
 #        define MMAX_RARE                static
 #        define MMAX_UNLIKELY(condition) (condition)
-#        define mmax_prefetch(p, level)  ((void)(p))
+#        define mmax_prefetch(p)         ((void)(p))
 #    else
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static inline
 #        define MMAX_STATIC              static inline
 #        define MMAX_RARE                static inline
 #        define MMAX_UNLIKELY(condition) (condition)
-#        define mmax_prefetch(p, level)  ((void)(p))
+#        define mmax_prefetch(p)         ((void)(p))
 #    endif
 
 /* Buffers start with a cache line: what is read back from a store that crosses two lines has to wait for it. */
@@ -2278,6 +2278,23 @@ MMAX_INLINE void MMAX_(store_upto)(mmax_real *p, ptrdiff_t count, mmax_vec a)
         mmax_v_store_part(p, count, a);
     }
 }
+
+/* ---- asking for lines before they are needed; k is the number of a register in its block ---- */
+#    define MMAX_LINE_REGISTERS (64 / (MMAX_WIDTH * (int)sizeof(mmax_real)))
+#    define MMAX_LATER          1024 /* bytes from what is stored to what is asked for */
+MMAX_INLINE void MMAX_(fetch)(const mmax_real *p, int k)
+{
+    if (MMAX_FAST && k % MMAX_LINE_REGISTERS == 0) {
+        mmax_prefetch(p);
+    }
+}
+/* For the first stores to y: those of half a line wait for it. */
+MMAX_INLINE void MMAX_(fetch_later)(const mmax_real *y, int k)
+{
+    if (MMAX_FAST && MMAX_LINE_REGISTERS > 1 && k % MMAX_LINE_REGISTERS == 0) {
+        mmax_prefetch((const void *)((uintptr_t)(const void *)y + MMAX_LATER));
+    }
+}
 MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 {
     return count >= MMAX_WIDTH ? a : mmax_v_first(a, count);
@@ -2986,6 +3003,7 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
         max_##part[k] = mmax_v_max(logit, max_##part[k]);                         \
         min_##part[k] = mmax_v_min(logit, min_##part[k]);                         \
         if (y) {                                                                  \
+            MMAX_(fetch_later)(y + at, k);                                        \
             MMAX_(store_upto)(y + at, left, MMAX_(score)(logit, c, function, 0)); \
         }
 #    define MMAX_STEP_SUM(at, left, k, part)                          \
@@ -3038,6 +3056,7 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
             squares_##part[k] = mmax_v_fma(s, s, squares_##part[k]);                               \
         }                                                                                          \
         if (store) {                                                                               \
+            MMAX_(fetch_later)(y + at, k);                                                         \
             MMAX_(store_upto)(y + at, left, score);                                                \
         }
     MMAX_SWEEP(n, MMAX_STEP);
@@ -3175,7 +3194,8 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
     return MMAX_(exp_end)(MMAX_(exp_begin)(x, o, c, kind), x, o, c, function, kind);
 }
 
-/* Second pass: exponentials relative to the origin, into y, and their sum.
+/* Second pass: exponentials relative to the origin, into y, and their sum. `next` is the row of logits that comes to be
+ * read, or x.
  * The roundings of a plain chain of additions would take a weight beyond 4 ULP. Entries MMAX_LANES apart are added in
  * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
  * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
@@ -3184,7 +3204,7 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
  */
 #    define MMAX_AHEAD      (MMAX_FAST && MMAX_REGS <= 4)
 #    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
-MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_real *x, size_t n,
+MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_real *x, size_t n, const mmax_real *next,
                                 const MMAX_(origin) * row_origin, const MMAX_(call) * call, int function, int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
@@ -3221,6 +3241,8 @@ MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_r
 #    define MMAX_STEP(e, half, k, first)                                           \
         {                                                                          \
             const mmax_vec x_ = mmax_v_load(x + first);                            \
+            MMAX_(fetch)(next + first, k);                                         \
+            MMAX_(fetch_later)(y + first, k);                                      \
             if (MMAX_AHEAD) {                                                      \
                 const size_t next_ = at + MMAX_PAIR < whole ? at + MMAX_PAIR : at; \
                 e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);      \
@@ -3526,8 +3548,8 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
 typedef struct MMAX_(passes) {
     int function;
     int (*begin_row)(MMAX_(origin) *, int *careful, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) *);
-    void (*exp_row)(MMAX_(sum) *, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) *,
-                    const MMAX_(call) *);
+    void (*exp_row)(MMAX_(sum) *, mmax_real *y, const mmax_real *x, size_t n, const mmax_real *next,
+                    const MMAX_(origin) *, const MMAX_(call) *);
 } MMAX_(passes);
 
 /* One copy of each pass, shared by a function's forward, logarithm and loss. MultiMax leaves sigma in y. */
@@ -3554,17 +3576,17 @@ MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_rea
     return MMAX_(begin_sigma)(o, careful, y, x, n, c, MMAX_MULTIMAX2);
 }
 /* Without MMAX_FAST all rows are GENERAL ones. */
-#    define MMAX_INSTANCE(name, function)                                                           \
-        MMAX_STATIC void MMAX_(name)(MMAX_(sum) * sum, mmax_real * y, const mmax_real *x, size_t n, \
-                                     const MMAX_(origin) * o, const MMAX_(call) * c)                \
-        {                                                                                           \
-            if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {                                           \
-                MMAX_(exp_row)(sum, y, x, n, o, c, function, MMAX_ROW_PLAIN);                       \
-            } else if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {                                    \
-                MMAX_(exp_row)(sum, y, x, n, o, c, function, MMAX_ROW_CLAMP);                       \
-            } else {                                                                                \
-                MMAX_(exp_row)(sum, y, x, n, o, c, function, MMAX_ROW_GENERAL);                     \
-            }                                                                                       \
+#    define MMAX_INSTANCE(name, function)                                                                   \
+        MMAX_STATIC void MMAX_(name)(MMAX_(sum) * sum, mmax_real * y, const mmax_real *x, size_t n,         \
+                                     const mmax_real *next, const MMAX_(origin) * o, const MMAX_(call) * c) \
+        {                                                                                                   \
+            if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {                                                   \
+                MMAX_(exp_row)(sum, y, x, n, next, o, c, function, MMAX_ROW_PLAIN);                         \
+            } else if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {                                            \
+                MMAX_(exp_row)(sum, y, x, n, next, o, c, function, MMAX_ROW_CLAMP);                         \
+            } else {                                                                                        \
+                MMAX_(exp_row)(sum, y, x, n, next, o, c, function, MMAX_ROW_GENERAL);                       \
+            }                                                                                               \
         }
 MMAX_INSTANCE(exp_softmax, MMAX_SOFTMAX)
 MMAX_INSTANCE(exp_evsoftmax, MMAX_EVSOFTMAX)
@@ -3651,11 +3673,13 @@ MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const M
     int careful;
     r->state = f->begin_row(&r->origin, &careful, r->y, r->x, r->n, c);
 }
-MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
+/* `next`: see exp_row */
+MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const mmax_real *next, const MMAX_(call) * c,
+                                const MMAX_(passes) * f)
 {
     const int sigma = mmax_is_sigma(f->function);
     if (r->state == MMAX_IS_NORMAL) {
-        f->exp_row(sum, r->y, sigma ? r->y : r->x, r->n, &r->origin, c);
+        f->exp_row(sum, r->y, sigma ? r->y : r->x, r->n, next, &r->origin, c);
     } else {
         MMAX_(sum_clear)(sum);
     }
@@ -3922,66 +3946,70 @@ MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        define MMAX_BEGIN_ROWS(name) NULL
 #    endif
 
-#    define MMAX_SIDE_BY_SIDE   4
-#    define MMAX_MOST_ROWS      (MMAX_TOGETHER ? MMAX_WIDTH : MMAX_SIDE_BY_SIDE)
-#    define MMAX_SHORT_BYTES    4096
-#    define MMAX_TOGETHER_BYTES 16384
+#    define MMAX_SIDE_BY_SIDE       4
+#    define MMAX_MOST_ROWS          (MMAX_TOGETHER ? MMAX_WIDTH : MMAX_SIDE_BY_SIDE)
+#    define MMAX_SIDE_BY_SIDE_BYTES 1024
+#    define MMAX_TOGETHER_BYTES     16384
+#    define MMAX_OVERLAP_LEAST      512
+#    define MMAX_OVERLAP_MOST       8192
+#    define MMAX_FETCH_MOST         131072
 
-/* Asks for a row of the next MMAX_WIDTH ones: their first pass, which has little to compute, would wait for memory. */
-MMAX_INLINE void MMAX_(prefetch)(const mmax_real *x, size_t n)
-{
-    for (size_t i = 0; i < n; i += 64 / sizeof(mmax_real)) {
-        mmax_prefetch(x + i, 2);
-    }
-}
-
-/* Short rows go through the passes side by side: each pass ends in a chain of dependent instructions, which the next
- * row's work then fills. MMAX_WIDTH of them, where as many fit into the first cache, have the ends of their passes in
- * common. */
+/* Each pass over a row ends in a chain of dependent instructions, which another row's work then fills. Short rows go
+ * through the passes side by side; MMAX_WIDTH of them, where as many fit into the first cache, have the ends of their
+ * passes in common. The first pass of a longer one comes before the last pass of the row before it, where three rows
+ * fit into the first cache; the second pass asks for the next row's logits where they fit into the second one. */
 MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
                                        int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *))
 {
-    const int together = MMAX_TOGETHER && b->cols <= MMAX_TOGETHER_BYTES / MMAX_WIDTH / sizeof(mmax_real) &&
+    const size_t bytes = b->cols * sizeof(mmax_real);
+    const int together = MMAX_TOGETHER && bytes <= MMAX_TOGETHER_BYTES / MMAX_WIDTH &&
                          (f->function != MMAX_EVSOFTMAX || b->cols <= MMAX_CHUNK) && !b->lengths && !c->general;
-    const size_t most = together ? MMAX_WIDTH : b->cols <= MMAX_SHORT_BYTES / sizeof(mmax_real) ? MMAX_SIDE_BY_SIDE : 1;
-    MMAX_(row) r[MMAX_MOST_ROWS];
+    const int overlap = !together && bytes > MMAX_OVERLAP_LEAST && bytes <= MMAX_OVERLAP_MOST;
+    const size_t most = together ? MMAX_WIDTH : bytes <= MMAX_SIDE_BY_SIDE_BYTES ? MMAX_SIDE_BY_SIDE : 1;
+    MMAX_(row) rows[2][MMAX_MOST_ROWS], *r = rows[0], *next = rows[1];
     MMAX_(sum) sum[MMAX_MOST_ROWS];
     double total[MMAX_MOST_ROWS];
-    const mmax_real *x = b->x;
-    mmax_real *y = b->y;
-    for (size_t row = 0; row < b->rows; row += most) {
-        const size_t count = b->rows - row < most ? b->rows - row : most;
-        for (size_t i = 0; i < count; ++i, x += b->x_stride, y += b->y_stride) {
-            r[i].y = y;
-            r[i].x = x;
-            r[i].n = b->lengths ? b->lengths[row + i] : b->cols;
-        }
-        if (!(together && count == MMAX_WIDTH && begin_rows(r, c))) {
-            for (size_t i = 0; i < count; ++i) {
-                MMAX_(row_begin)(&r[i], c, f);
-            }
+    size_t count = 0, next_count;
+    for (size_t begun = 0; begun < b->rows || count > 0; begun += next_count) {
+        MMAX_(row) *const former = r;
+        next_count = b->rows - begun < most ? b->rows - begun : most;
+        for (size_t i = 0; i < next_count; ++i) {
+            next[i].y = b->y + (begun + i) * b->y_stride;
+            next[i].x = b->x + (begun + i) * b->x_stride;
+            next[i].n = b->lengths ? b->lengths[begun + i] : b->cols;
         }
         for (size_t i = 0; i < count; ++i) {
-            if (together && b->rows - row >= 2 * most) {
-                MMAX_(prefetch)(x + i * b->x_stride, b->cols);
-            }
-            MMAX_(row_exp)(&sum[i], &r[i], c, f);
+            const int fetch = bytes <= MMAX_FETCH_MOST && i < next_count;
+            MMAX_(row_exp)(&sum[i], &r[i], fetch ? next[i].x : r[i].x, c, f);
         }
+        for (int first = 1; first >= 0; --first) {
+            if (first == overlap) {
+                if (!(together && next_count == MMAX_WIDTH && begin_rows(next, c))) {
+                    for (size_t i = 0; i < next_count; ++i) {
+                        MMAX_(row_begin)(&next[i], c, f);
+                    }
+                }
+                continue;
+            }
 #    if MMAX_FAST
-        if (count == MMAX_WIDTH) {
-            MMAX_(totals)(total, sum);
-        }
+            if (count == MMAX_WIDTH) {
+                MMAX_(totals)(total, sum);
+            }
 #    endif
-        for (size_t i = MMAX_FAST && count == MMAX_WIDTH ? count : 0; i < count; ++i) {
-            total[i] = MMAX_(sum_total)(&sum[i]);
-        }
-        for (size_t i = 0; i < count; ++i) {
-            r[i].sum = total[i];
-            MMAX_(row_end)(&r[i]);
-            if (r[i].n < b->cols) {
-                MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);
+            for (size_t i = MMAX_FAST && count == MMAX_WIDTH ? count : 0; i < count; ++i) {
+                total[i] = MMAX_(sum_total)(&sum[i]);
+            }
+            for (size_t i = 0; i < count; ++i) {
+                r[i].sum = total[i];
+                MMAX_(row_end)(&r[i]);
+                if (r[i].n < b->cols) {
+                    MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);
+                }
             }
         }
+        r = next;
+        next = former;
+        count = next_count;
     }
 }
 #    define MMAX_INSTANCE(name, function)                                                  \
@@ -4332,7 +4360,7 @@ MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, 
     if (sigma && !sigma_there) {
         MMAX_(store_sigma)(e, x, n, c, f->function, careful);
     }
-    f->exp_row(&sum, e, sigma ? e : x, n, o, c);
+    f->exp_row(&sum, e, sigma ? e : x, n, x, o, c);
     return MMAX_(sum_total)(&sum);
 }
 
@@ -4428,6 +4456,7 @@ MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, c
             log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log)); \
             log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);                        \
         }                                                                                      \
+        MMAX_(fetch_later)(y + at, k);                                                         \
         MMAX_(store_upto)(y + at, left, log);
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
@@ -6088,7 +6117,8 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
 
 /* 2 sinh of the row to y; the sums of 2 cosh. */
 MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_real *x, size_t n,
-                                 const MMAX_(origin) * row_origin, const MMAX_(call) * call, int kind)
+                                 const mmax_real *next, const MMAX_(origin) * row_origin, const MMAX_(call) * call,
+                                 int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(origin) origin = *row_origin, *const o = &origin;
@@ -6105,6 +6135,8 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_
 #    define MMAX_STEP(at, left, k, part)                                                     \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
         mmax_vec sinh_, cosh_;                                                               \
+        MMAX_(fetch)(next + at, k);                                                          \
+        MMAX_(fetch_later)(y + at, k);                                                       \
         if (kind == MMAX_ROW_GENERAL) {                                                      \
             const mmax_mask active_ = mmax_v_nle(x_, masked);                                \
             MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, unit, c, kind);    \
@@ -6124,13 +6156,13 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_
     *row_sum = sum[0];
 }
 
-MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sum, mmax_real *y, const mmax_real *x, size_t n,
+MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sum, mmax_real *y, const mmax_real *x, size_t n, const mmax_real *next,
                                     const MMAX_(origin) * o, const MMAX_(call) * c)
 {
     if (o->kind == MMAX_ROW_GENERAL) {
-        MMAX_(sinh_row)(sum, y, x, n, o, c, MMAX_ROW_GENERAL);
+        MMAX_(sinh_row)(sum, y, x, n, next, o, c, MMAX_ROW_GENERAL);
     } else {
-        MMAX_(sinh_row)(sum, y, x, n, o, c, MMAX_ROW_CLAMP);
+        MMAX_(sinh_row)(sum, y, x, n, next, o, c, MMAX_ROW_CLAMP);
     }
 }
 static const MMAX_(passes) MMAX_(tanhmax_passes) = {MMAX_TANHMAX, MMAX_(begin_tanhmax), MMAX_(exp_tanhmax)};
@@ -6433,13 +6465,14 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
             g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                           \
         }                                                                                                            \
         if (MMAX_TOGETHER && next) {                                                                                 \
-            mmax_prefetch(next->gy + at, 1);                                                                         \
-            mmax_prefetch(next->y + at, 1);                                                                          \
+            MMAX_(fetch)(next->gy + at, k);                                                                          \
+            MMAX_(fetch)(next->y + at, k);                                                                           \
             if (order) {                                                                                             \
-                mmax_prefetch(next->x + at, 1);                                                                      \
+                MMAX_(fetch)(next->x + at, k);                                                                       \
             }                                                                                                        \
         }                                                                                                            \
         if (store) {                                                                                                 \
+            MMAX_(fetch_later)(r->gx + at, k);                                                                       \
             MMAX_(store_upto)(r->gx + at, left, g_);                                                                 \
         }
     if (params) {
@@ -6964,7 +6997,12 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_TOGETHER
 #    undef MMAX_TOGETHER_BYTES
 #    undef MMAX_BEGIN_ROWS
-#    undef MMAX_SHORT_BYTES
+#    undef MMAX_SIDE_BY_SIDE_BYTES
+#    undef MMAX_OVERLAP_LEAST
+#    undef MMAX_OVERLAP_MOST
+#    undef MMAX_FETCH_MOST
+#    undef MMAX_LINE_REGISTERS
+#    undef MMAX_LATER
 #    undef MMAX_EACH_TARGET
 #    undef MMAX_BLOCK
 #    undef MMAX_EACH_BLOCK
