@@ -213,7 +213,8 @@ typedef enum mmax_isa {
  * y_i = exp(s_i) / sum exp(s_k)
  *
  *   error     at most 4 ULP in every entry that is a normal number, for rows of up to 2^24 entries
- *   cost      3 passes: the extremes; exponentials and their sum; scaling
+ *   cost      3 passes: the extremes; exponentials and their sum; scaling. Of rows beyond 128 KiB the first two are one
+ *             over blocks.
  *   backward  mmax_softmax_backward_f32 needs y only; mmax_softmax_loss_f32 where a cross-entropy follows
  *   source    MultiMax, eq. 1
  */
@@ -788,7 +789,7 @@ enum { MMAX_ROW_PLAIN, MMAX_ROW_CLAMP, MMAX_ROW_GENERAL };
 enum { MMAX_SPARSEMAX, MMAX_ENTMAX15 };
 enum { MMAX_BACK_SOFTMAX, MMAX_BACK_SPARSEMAX, MMAX_BACK_ENTMAX15, MMAX_BACK_LOG };
 /* What the first pass finds: an ordinary row, one without any weight, one with NaN or a score of +inf. */
-enum { MMAX_IS_NORMAL, MMAX_IS_EMPTY, MMAX_IS_NAN };
+enum { MMAX_IS_NORMAL, MMAX_IS_EMPTY, MMAX_IS_NAN, MMAX_IS_DONE };
 
 /* 2^(j/8) rounded to nearest, minus j << 20 (f64: j << 49): adding the integer 8 n + j, shifted by as much, gives the
  * bits of 2^(n + j/8). The floats stand twice, because AVX-512 looks up by four bits. */
@@ -2213,15 +2214,15 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 /* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums; what
  * is left over of a row, which they do once, by two steps at most. */
 #    if MMAX_FAST
-#        define MMAX_EACH(k)         MMAX_UNROLL for (int k = 0; k < MMAX_REGS; ++k)
-#        define MMAX_EACH_REST(k)    MMAX_UNROLL_TWICE for (int k = 0; k < MMAX_REGS; ++k)
-#        define MMAX_EACH_OF_PAIR(k) MMAX_UNROLL for (int k = 0; k < 2 * MMAX_REGS; ++k)
+#        define MMAX_UNROLL_REGS  MMAX_UNROLL
+#        define MMAX_EACH_REST(k) MMAX_UNROLL_TWICE for (int k = 0; k < MMAX_REGS; ++k)
 #    else
-#        define MMAX_EACH(k)         for (int k = 0; k < MMAX_REGS; ++k)
-#        define MMAX_EACH_REST(k)    for (int k = 0; k < MMAX_REGS; ++k)
-#        define MMAX_EACH_OF_PAIR(k) for (int k = 0; k < 2 * MMAX_REGS; ++k)
+#        define MMAX_UNROLL_REGS
+#        define MMAX_EACH_REST(k) for (int k = 0; k < MMAX_REGS; ++k)
 #    endif
-#    define MMAX_EACH_D(j) MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
+#    define MMAX_EACH_OF(k, count) MMAX_UNROLL_REGS for (int k = 0; k < (count); ++k)
+#    define MMAX_EACH(k)           MMAX_EACH_OF(k, MMAX_REGS)
+#    define MMAX_EACH_D(j)         MMAX_UNROLL for (int j = 0; j < MMAX_DREGS; ++j)
 
 #    if !defined(mmax_v_load_part)
 /* Machines without masked loads and stores go through a small array. */
@@ -2433,6 +2434,24 @@ MMAX_STATIC void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REG
     }
 }
 
+/* total = total * factor + part; the factor is a power of two. */
+MMAX_RARE void MMAX_(sum_join)(MMAX_(sum) * total, const MMAX_(sum) * part, double factor)
+{
+    double sum[sizeof *total / sizeof(double)], more[sizeof *part / sizeof(double)];
+    memcpy(sum, total, sizeof sum);
+    memcpy(more, part, sizeof more);
+    for (int j = 0; j < 8; ++j) {
+        const double former = mmax_product(sum[j], factor), together = former + more[j];
+#    if MMAX_PASS_DOUBLE
+        const double shadow = together - former;
+        const double lost = (former - (together - shadow)) + (more[j] - shadow);
+        sum[8 + j] = (mmax_product(sum[8 + j], factor) + more[8 + j]) + lost;
+#    endif
+        sum[j] = together;
+    }
+    memcpy(total, sum, sizeof sum);
+}
+
 MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
 {
 #    if MMAX_PASS_DOUBLE
@@ -2471,7 +2490,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
         do {                                                                                 \
             size_t at_ = 0;                                                                  \
             for (; at_ + (registers)*MMAX_WIDTH <= (n); at_ += (registers)*MMAX_WIDTH) {     \
-                MMAX_UNROLL for (int k_ = 0; k_ < (registers); ++k_)                         \
+                MMAX_EACH_OF(k_, registers)                                                  \
                 {                                                                            \
                     step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) \
                 }                                                                            \
@@ -2791,7 +2810,7 @@ typedef struct MMAX_(origin) {
     mmax_real mean;    /* EvSoftMax: entries below it are weighted by epsilon */
     int peak;          /* MultiMax: whether max is a peak of sigma, which no score may reach */
     int kind;          /* MMAX_ROW_PLAIN, .. */
-    int moderate;      /* whether no score is masked, or further from the maximum than 2^30 */
+    mmax_real range;   /* log2 of the largest exponential over the smallest; infinite where scores are masked */
     mmax_real unit;    /* TanhMax: exp(0), or 0 if no weight needs it */
 } MMAX_(origin);
 
@@ -2820,7 +2839,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
     o.shift = 0;
     o.max = max;
     o.peak = e->peak;
-    o.moderate = range < (mmax_real)1073741824.0;
+    o.range = range;
     o.before = c->before;
     o.mean = -MMAX_REAL_MAX;
     o.unit = 0;
@@ -2835,7 +2854,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
         }
         if (!is_near || c->general || (min == MMAX_MASK && !c->clears)) {
             o.kind = MMAX_ROW_GENERAL;
-            o.moderate = 0;
+            o.range = MMAX_REAL_MAX;
         }
         if (!is_near) {
             o.shift = max;
@@ -2967,15 +2986,14 @@ MMAX_INLINE MMAX_(call)
 /* ---- first pass: the extremes of the scores ---- */
 
 /* Registers of extremes: fewer of them wait for one another. */
-#    define MMAX_EXTREMES        (MMAX_REGS < 4 ? 4 : MMAX_REGS)
-#    define MMAX_EACH_EXTREME(k) MMAX_UNROLL for (int k = 0; k < MMAX_EXTREMES; ++k)
+#    define MMAX_EXTREMES (MMAX_REGS < 4 ? 4 : MMAX_REGS)
 
 /* The registers' results in one number each. */
 MMAX_INLINE MMAX_(extremes)
     MMAX_(extremes_of)(const mmax_vec *min, const mmax_vec *max, int registers, mmax_vec min_rest_, mmax_vec max_rest_)
 {
     MMAX_(extremes) e;
-    MMAX_UNROLL for (int k = 0; k < registers; ++k)
+    MMAX_EACH_OF(k, registers)
     {
         max_rest_ = mmax_v_max(max[k], max_rest_);
         min_rest_ = mmax_v_min(min[k], min_rest_);
@@ -2996,7 +3014,7 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
     mmax_vec min_block_[MMAX_EXTREMES], max_block_[MMAX_EXTREMES], min_rest_[1], max_rest_[1];
     MMAX_(sum) sum[1];
     MMAX_(extremes) e;
-    MMAX_EACH_EXTREME(k) { min_block_[k] = max_block_[k] = first; }
+    MMAX_EACH_OF(k, MMAX_EXTREMES) { min_block_[k] = max_block_[k] = first; }
     min_rest_[0] = max_rest_[0] = first;
 #    define MMAX_STEP(at, left, k, part)                                          \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, first);             \
@@ -3380,6 +3398,15 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
     }
 }
 
+MMAX_STATIC void MMAX_(scale)(mmax_real *y, size_t n, double sum, int kind)
+{
+    if (MMAX_FAST && kind == MMAX_ROW_PLAIN) {
+        MMAX_(scale_row)(y, n, sum, 0);
+    } else {
+        MMAX_(scale_row)(y, n, sum, 1);
+    }
+}
+
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
 MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
@@ -3658,6 +3685,10 @@ typedef void (*MMAX_(rows))(const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(pass))(MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, size_t row, const MMAX_(call) *);
 
+/* A row is worked on a block at a time where its exponentials come and go. */
+#    define MMAX_EACH_BLOCK(n) \
+        for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
+
 /* ---- forward: the three passes over each row ---- */
 typedef struct MMAX_(row) {
     mmax_real *y;
@@ -3668,10 +3699,145 @@ typedef struct MMAX_(row) {
     int state; /* MMAX_IS_NORMAL, .. */
 } MMAX_(row);
 
+/* ---- forward: long rows ----
+ * A block's exponentials are taken while the block is in the first cache, relative to the largest score so far: the row
+ * is read once less than where the largest of all comes first. Where the origin changes with it, a new piece begins;
+ * the last pass makes up for it, by powers of two.
+ */
+#    define MMAX_LONG_BYTES 131072
+#    define MMAX_PIECES     64
+typedef struct MMAX_(long) {
+    MMAX_(origin) origin; /* of the last piece */
+    MMAX_(sum) sum;
+    size_t count, ends[MMAX_PIECES]; /* blocks of masks may follow */
+    mmax_real rounders[MMAX_PIECES];
+} MMAX_(long);
+
+MMAX_INLINE double MMAX_(two_to)(mmax_real power)
+{
+    return power < -1022 ? 0 : mmax_f64_from_bits((uint64_t)(1023 + (int)power) << 52);
+}
+
+/* All but the last pass; without `store` only whether all blocks are ordinary ones, which is returned. */
+MMAX_RARE int MMAX_(long_begin)(MMAX_(long) * l, const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f,
+                                int store)
+{
+    const int sigma = mmax_is_sigma(f->function);
+    mmax_real lowest = MMAX_REAL_MAX; /* of the scores, times log2(e) */
+    int masked = 0;
+    MMAX_(sum_clear)(&l->sum);
+    l->count = 0;
+    MMAX_EACH_BLOCK(r->n)
+    {
+        const mmax_real *const x = r->x + at;
+        mmax_real *const y = r->y + at;
+        double factor = 1;
+        MMAX_(origin) o;
+        MMAX_(sum) sum;
+        int careful, at_first;
+        const int state = f->begin_row(&o, &careful, store || !sigma ? y : NULL, x, count, c);
+        if (state == MMAX_IS_EMPTY) {
+            masked = 1;
+            if (store) {
+                MMAX_(fill)(y, count, 0);
+            }
+            continue;
+        }
+        if (state != MMAX_IS_NORMAL || careful || o.kind == MMAX_ROW_GENERAL) {
+            return 0;
+        }
+        if (mmax_is_finite(o.range)) {
+            const mmax_real low = o.max * c->log2e - o.range;
+            lowest = low < lowest ? low : lowest;
+        } else {
+            masked = 1;
+        }
+        at_first = l->count == 0;
+        if (at_first || o.rounder < l->origin.rounder) {
+            if (l->count == MMAX_PIECES) {
+                return 0;
+            }
+            factor = at_first ? 1 : MMAX_(two_to)(o.rounder - l->origin.rounder);
+            l->rounders[l->count++] = o.rounder;
+        }
+        l->ends[l->count - 1] = at + count;
+        l->origin = at_first || o.max > l->origin.max ? o : l->origin;
+        l->origin.kind = MMAX_ROW_CLAMP;
+        if (f->function != MMAX_TANHMAX && !masked) {
+            l->origin.kind = MMAX_(kind_of)(l->origin.max * c->log2e - lowest, r->n, c);
+        }
+        if (store) {
+            f->exp_row(&sum, y, sigma ? y : x, count, at + count < r->n ? x + count : x, &l->origin, c);
+            MMAX_(sum_join)(&l->sum, &sum, factor);
+        }
+    }
+    /* In place, masked entries of a row with NaN could not be told from low ones later. */
+    return l->count > 0 && (store || !masked || !MMAX_(has_nan)(r->x, r->n));
+}
+
+/* y times 2^-power; what would not come to a weight becomes 0. */
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_LOWERED 960
+#    else
+#        define MMAX_LOWERED 64
+#    endif
+MMAX_RARE void MMAX_(lower)(mmax_real *y, size_t n, mmax_real power)
+{
+    if (power > MMAX_LOWERED + 66) {
+        MMAX_(fill)(y, n, 0);
+    } else {
+        const mmax_real half = (mmax_real)((int)power / 2);
+        const mmax_vec once = mmax_v_set((mmax_real)MMAX_(two_to)(-half));
+        const mmax_vec again = mmax_v_set((mmax_real)MMAX_(two_to)(half - power));
+        const mmax_vec smallest = mmax_v_set((mmax_real)MMAX_(two_to)(power - MMAX_LOWERED));
+#    define MMAX_STEP(at, left, k, part)                                             \
+        const mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero());           \
+        const mmax_vec kept_ = mmax_v_keep(mmax_v_le(smallest, mmax_v_abs(e_)), e_); \
+        MMAX_(store_upto)(y + at, left, mmax_v_mul(mmax_v_mul(kept_, once), again));
+        MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+    }
+}
+
+/* Returns 0, with x as it was, where a block is not an ordinary one. In place, only rows without one are begun. */
+MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
+{
+    MMAX_(long) l;
+    double total;
+    for (int store = r->y != r->x; store <= 1; ++store) {
+        if (!MMAX_(long_begin)(&l, r, c, f, store)) {
+            return 0;
+        }
+    }
+    total = MMAX_(sum_total)(&l.sum);
+    if (!mmax_f64_is_finite(total)) {
+        if (r->y != r->x) {
+            MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
+        } else {
+            MMAX_(fill)(r->y, r->n, MMAX_NAN_BITS);
+        }
+        return 1;
+    }
+    for (size_t i = 0, from = 0; i < l.count; from = l.ends[i++]) {
+        mmax_real power = l.rounders[i] - l.origin.rounder;
+        if (power > 16) { /* else the sum is within the type's range */
+            MMAX_(lower)(r->y + from, l.ends[i] - from, power);
+            power = 0;
+        }
+        MMAX_(scale)(r->y + from, l.ends[i] - from, total * MMAX_(two_to)(power), l.origin.kind);
+    }
+    return 1;
+}
+
 MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
+    const int by_blocks = r->n > MMAX_LONG_BYTES / sizeof(mmax_real) && f->function != MMAX_EVSOFTMAX && !c->general;
     int careful;
-    r->state = f->begin_row(&r->origin, &careful, r->y, r->x, r->n, c);
+    if (by_blocks && MMAX_(long_row)(r, c, f)) {
+        r->state = MMAX_IS_DONE;
+    } else {
+        r->state = f->begin_row(&r->origin, &careful, r->y, r->x, r->n, c);
+    }
 }
 /* `next`: see exp_row */
 MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const mmax_real *next, const MMAX_(call) * c,
@@ -3687,17 +3853,17 @@ MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const mm
 MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
 {
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
-        MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
+        if (r->state != MMAX_IS_DONE) {
+            MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
+        }
     } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
         if (r->y != r->x) {
             MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
         } else {
             MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
         }
-    } else if (MMAX_FAST && r->origin.kind == MMAX_ROW_PLAIN) {
-        MMAX_(scale_row)(r->y, r->n, r->sum, 0);
     } else {
-        MMAX_(scale_row)(r->y, r->n, r->sum, 1);
+        MMAX_(scale)(r->y, r->n, r->sum, r->origin.kind);
     }
 }
 
@@ -3847,7 +4013,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_at)(const MMAX_(origins) * of, size_t r, 
     o.mean = function == MMAX_EVSOFTMAX ? of->mean[r] : 0;
     o.peak = 0;
     o.kind = of->kind;
-    o.moderate = 0;
+    o.range = MMAX_REAL_MAX;
     o.unit = function == MMAX_TANHMAX ? of->unit[r] : 0;
     return o;
 }
@@ -4347,10 +4513,6 @@ MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
 }
 #    endif
 
-/* A row is worked on a block at a time where its exponentials come and go. */
-#    define MMAX_EACH_BLOCK(n) \
-        for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
-
 /* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
                                     const MMAX_(call) * c, const MMAX_(passes) * f, int careful, int sigma_there)
@@ -4461,10 +4623,11 @@ MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, c
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
 }
+#    define MMAX_MODERATE ((mmax_real)1073741824.0)
 MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
                                 const MMAX_(origin) * o, double log_sum)
 {
-    if (MMAX_FAST && o->moderate) {
+    if (MMAX_FAST && o->range < MMAX_MODERATE) {
         MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 1);
     } else {
         MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 0);
@@ -5228,14 +5391,14 @@ MMAX_INLINE size_t MMAX_(append_above)(mmax_real *to, size_t count, size_t room,
         } else {
             mmax_vec block[2 * MMAX_REGS];
             mmax_mask above[2 * MMAX_REGS];
-            MMAX_EACH_OF_PAIR(k)
+            MMAX_EACH_OF(k, 2 * MMAX_REGS)
             {
                 block[k] = mmax_v_load(x + at + k * MMAX_WIDTH);
                 above[k] = mmax_v_nle(block[k], limit);
                 bits |= (uint64_t)mmax_m_bits(above[k]) << (k * MMAX_WIDTH);
             }
 #    if defined(mmax_v_collect)
-            MMAX_EACH_OF_PAIR(k)
+            MMAX_EACH_OF(k, 2 * MMAX_REGS)
             {
                 if (bits != 0) {
                     mmax_v_collect(to + count, block[k], above[k]);
@@ -6067,7 +6230,7 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
     double top;
     *careful = 0;
     (void)y;
-    MMAX_EACH_EXTREME(k) { max_block_[k] = lowest; }
+    MMAX_EACH_OF(k, MMAX_EXTREMES) { max_block_[k] = lowest; }
     max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part) \
         max_##part[k] = mmax_v_max(mmax_v_abs(MMAX_(load_upto)(x + at, left, mmax_v_zero())), max_##part[k]);
@@ -6075,7 +6238,7 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
         MMAX_SWEEP_BY(MMAX_EXTREMES, n, MMAX_STEP);
     }
 #    undef MMAX_STEP
-    MMAX_EACH_EXTREME(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+    MMAX_EACH_OF(k, MMAX_EXTREMES) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
     e.max = mmax_v_hmax(max_rest_[0]);
     top = (double)e.max * c->scale;
     if (e.max > 0 && mmax_is_finite(e.max) && top <= MMAX_REAL_MAX) {
@@ -6086,7 +6249,7 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
     }
     if (o->kind == MMAX_ROW_GENERAL) {
         mmax_mask bad = mmax_m_none();
-        MMAX_EACH_EXTREME(k) { max_block_[k] = lowest; }
+        MMAX_EACH_OF(k, MMAX_EXTREMES) { max_block_[k] = lowest; }
         max_rest_[0] = lowest;
 #    define MMAX_STEP(at, left, k, part)                                                           \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                             \
@@ -6098,7 +6261,7 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
         if (mmax_m_bits(bad) != 0) {
             return MMAX_IS_NAN;
         }
-        MMAX_EACH_EXTREME(k) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
+        MMAX_EACH_OF(k, MMAX_EXTREMES) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
         e.max = mmax_v_hmax(max_rest_[0]);
         if (e.max < 0) {
             return MMAX_IS_EMPTY;
@@ -6342,7 +6505,8 @@ MMAX_INLINE MMAX_(origin) MMAX_(log_origin)(void)
     o.lowest = (mmax_real)((MMAX_LOWEST - MMAX_BIAS) * 0.69314718055994531);
     o.shift = o.max = o.mean = o.unit = 0;
     o.before = 1;
-    o.peak = o.moderate = 0;
+    o.peak = 0;
+    o.range = MMAX_REAL_MAX;
     o.kind = MMAX_ROW_CLAMP;
     return o;
 }
@@ -6923,7 +7087,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_FAST
 #    undef MMAX_EACH
 #    undef MMAX_EACH_REST
-#    undef MMAX_EACH_OF_PAIR
+#    undef MMAX_EACH_OF
 #    undef MMAX_EACH_D
 #    undef mmax_s_dfma
 #    undef mmax_s_fma
@@ -6954,7 +7118,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_SWEEP
 #    undef MMAX_SWEEP_BY
 #    undef MMAX_EXTREMES
-#    undef MMAX_EACH_EXTREME
+#    undef MMAX_UNROLL_REGS
 #    undef MMAX_MOST_SUMS
 #    undef MMAX_LANES_CLEAR
 #    undef MMAX_LANES_FLUSH
@@ -7006,6 +7170,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_TARGET
 #    undef MMAX_BLOCK
 #    undef MMAX_EACH_BLOCK
+#    undef MMAX_LONG_BYTES
+#    undef MMAX_MODERATE
+#    undef MMAX_PIECES
+#    undef MMAX_LOWERED
 #    undef MMAX_BUFFER
 #    undef MMAX_CANDIDATES
 #    undef MMAX_ABREAST

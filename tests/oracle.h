@@ -27,9 +27,9 @@
 typedef long double wide;
 /* musl, the C library of emscripten, computes expl and its kin in double. */
 #if defined(__EMSCRIPTEN__)
-#define ORACLE_SLACK 16.0
+#    define ORACLE_SLACK 16.0
 #else
-#define ORACLE_SLACK (LDBL_MANT_DIG >= 64 ? 1.0 : 16.0)
+#    define ORACLE_SLACK (LDBL_MANT_DIG >= 64 ? 1.0 : 16.0)
 #endif
 
 typedef struct score {

@@ -216,6 +216,31 @@ m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MM
 m = function("MMAX_INLINE void MMAX_(scale_row)(", "avx2")
 m("rows: the last register is not scaled", "MMAX_(scaled)(last, &w, clamped)", "last", "golden forward")
 
+m = function("MMAX_RARE void MMAX_(sum_join)(")
+m("long: the sum keeps its old origin", "mmax_product(sum[j], factor)", "sum[j]", "forward")
+
+m = function("MMAX_RARE int MMAX_(long_begin)(")
+m("long: a block of masks keeps its logits", "MMAX_(fill)(y, count, 0);", "", "long_rows")
+m("long: rows that are not ordinary", "|| careful || o.kind == MMAX_ROW_GENERAL", "|| careful", "forward")
+m("long: pieces without end", "l->count == MMAX_PIECES", "l->count == MMAX_PIECES + 99", "long_rows forward")
+m("long: a piece ends a block early", "l->ends[l->count - 1] = at + count;", "l->ends[l->count - 1] = at;", "forward")
+m("long: the first block's largest score stays", "at_first || o.max > l->origin.max", "at_first", "forward")
+m("long, in place: masked entries of a NaN row are NaN", "|| !masked || !MMAX_(has_nan)(r->x, r->n)", "|| 1",
+  "long_rows")
+
+m = function("MMAX_RARE int MMAX_(long_begin)(", "avx2")
+m("long: no row is clamped", "MMAX_(kind_of)(l->origin.max * c->log2e - lowest, r->n, c)", "MMAX_ROW_PLAIN", "forward")
+m("long: masked rows are not clamped", "masked = 1;\n        }\n        at_first", "}\n        at_first",
+  "long_rows forward")
+
+m = function("MMAX_RARE void MMAX_(lower)(", "avx2")
+m("long: pieces far below are not lowered far enough", "MMAX_(two_to)(half - power)", "MMAX_(two_to)(-half)", "forward")
+
+m = function("MMAX_RARE int MMAX_(long_row)(")
+m("long: pieces are not lowered", "power > 16", "0", "forward")
+m("long: all pieces have the last one's origin", "total * MMAX_(two_to)(power)", "total", "forward")
+m("long: masked entries of a NaN row are NaN", "(r->y, r->x, r->n, 1, 0)", "(r->y, r->y, r->n, 1, 0)", "long_rows")
+
 m = function("MMAX_INLINE void MMAX_(row_end)(")
 m("masked entries of a NaN row are NaN", "(r->y, r->x, r->n, 1, 0)", "(r->y, r->y, r->n, 1, 0)", "special_cases bits")
 
@@ -228,8 +253,8 @@ m("together: a row's largest is that of half its registers", "max[0] = mmax_v_ma
 
 m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
 m("rows: the sum is that of the first", "r[i].sum = total[i];", "r[i].sum = total[0];", "forward bits")
-m("rows: y's stride for x", "x += b->x_stride", "x += b->y_stride", "memory bits")
-m("rows: lengths ignored", "b->lengths ? b->lengths[row + i] : b->cols", "b->cols", "special_cases")
+m("rows: y's stride for x", "b->x + (begun + i) * b->x_stride", "b->x + (begun + i) * b->y_stride", "memory bits")
+m("rows: lengths ignored", "b->lengths ? b->lengths[begun + i] : b->cols", "b->cols", "special_cases")
 m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);",
   "MMAX_(fill)(r[i].y + r[i].n + 1, b->cols - r[i].n - 1, 0);", "special_cases")
 
