@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """ports.py INCLUDE_DIR: what stands in the way of more speed, as a Markdown table.
 
-For each register of a row of 4,096 entries: what the AVX2 instance computes, and the fewest cycles in which a processor
-can that has, as Zen 5, two pipes for products and two for sums and comparisons, which share the rest: shuffles, shifts,
-logic, conversions. Counted by callgrind (gcc, objdump and valgrind are needed). Beside it the cycles that a register
+For each register of a row of 4,096 entries: what the AVX2 instance computes, counted by callgrind (gcc, objdump and
+valgrind are needed), and the fewest cycles in which a processor can. Zen 5 has two pipes for products and two for sums
+and comparisons, which share the rest: shuffles, shifts, logic, conversions. Golden Cove (Sapphire Rapids) has three
+pipes, two of them for products, and for registers of 512 bits two for everything. Beside it the cycles that a register
 takes here, of AVX2 and, where there is, of AVX-512, which computes the same.
 """
 import collections
@@ -99,6 +100,14 @@ KINDS = (
 )
 
 
+# The fewest cycles, by the numbers of products, sums and other operations
+BOUNDS = {
+    "Zen 5": lambda product, added, other: max(product / 2, added / 2, (product + added + other) / 4),
+    "Golden Cove": lambda product, added, other: max(product / 2, (product + added + other) / 3),
+    "its 512 bits": lambda product, added, other: (product + added + other) / 2,
+}
+
+
 def mnemonics(program):
     """By address."""
     text = subprocess.run(["objdump", "-d", "--no-show-raw-insn", program], check=True, capture_output=True, text=True)
@@ -145,8 +154,9 @@ def main(arguments):
     with open("/proc/cpuinfo") as file:
         if "avx512vl" in file.read():
             widths.append(("AVX-512", 64, ("avx512",)))
-    print("| | products | sums | other | all | bound | " + " | ".join(name for name, _, _ in widths) + " |")
-    print("| --- |" + " ---: |" * (5 + len(widths)))
+    heads = ["products", "sums", "other", "all", *BOUNDS, *(name for name, _, _ in widths)]
+    print("| | " + " | ".join(heads) + " |")
+    print("| --- |" + " ---: |" * len(heads))
     with tempfile.TemporaryDirectory() as directory:
         for real, name_of_type, size in (("float", "f32", 4), ("double", "f64", 8)):
             for name, call in CALLS.items():
@@ -157,7 +167,8 @@ def main(arguments):
                 total = operations(program, directory)
                 product, added, other, every = (total[kind] * 32 / size / ENTRIES
                                                 for kind in ("product", "sum", "other", "all"))
-                cells = [product, added, other, every, max(product / 2, added / 2, (product + added + other) / 4)]
+                cells = [product, added, other, every]
+                cells += (bound(product, added, other) for bound in BOUNDS.values())
                 for _, width, more in widths:
                     run = subprocess.run([program, "200", *more], check=True, capture_output=True, text=True)
                     cells.append(float(run.stdout) * width / size)

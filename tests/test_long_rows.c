@@ -84,7 +84,7 @@ static void check_special(const function *f, const long_law *l, size_t at, speci
             void *const y = in_place ? x_array : y_array;
             fill_long(f, x_array, l);
             for (size_t k = 0; k < LONG_ENTRIES; ++k) {
-                expected[k] = is_special(f, x_array, k, MINUS_INF);
+                expected[k] = (uint64_t)is_special(f, x_array, k, MINUS_INF);
             }
             set_special(f, x_array, at, which);
             expected[at] = 0;
