@@ -6,7 +6,10 @@
 
 #include "function_table.h"
 
-#define LONG_ENTRIES  150001
+#define LONG_ENTRIES 150001
+#if !defined(LAW_STEP)
+#    define LAW_STEP LENGTH_STEP
+#endif
 #define LONG_BLOCK(f) ((f)->size == 4 ? 2048u : 1024u)
 
 /* Scores of a block are above those of the block before by `step`, from block `at` on only where that is not 0. */

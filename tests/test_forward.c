@@ -385,7 +385,7 @@ int main(void)
     TEST("rows that are taken by blocks, the largest score in any of them") {
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
-            for (size_t l = 0; LONG_ROWS && is_taken_by_blocks(f) && l < COUNT(long_laws); l += LENGTH_STEP) {
+            for (size_t l = 0; LONG_ROWS && is_taken_by_blocks(f) && l < COUNT(long_laws); l += LAW_STEP) {
                 fill_long(f, x_row, &long_laws[l]);
                 check_row(f, &params_of_order[f->order], LONG_ENTRIES, 1, w);
             }

@@ -134,13 +134,13 @@ int main(void)
             continue;
         }
         TEST("the same bits in place or not, at any alignment and on every instruction set with fused multiply-add") {
-            for (size_t l = 0; l < COUNT(long_laws); l += LENGTH_STEP) {
+            for (size_t l = 0; l < COUNT(long_laws); l += LAW_STEP) {
                 check_law(f, &long_laws[l]);
             }
         }
         TEST("NaN, +inf and masks in any block") {
             static const size_t places[] = {0, 5, 5000, LONG_ENTRIES - 1};
-            for (size_t l = 0; l < 4; l += LENGTH_STEP) {
+            for (size_t l = 0; l < 4; l += LAW_STEP) {
                 for (size_t k = 0; k < COUNT(places); ++k) {
                     check_special(f, &long_laws[l], places[k], QUIET_NAN);
                     check_special(f, &long_laws[l], places[k], PLUS_INF);
