@@ -601,10 +601,11 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 
 #    if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
 #        define MMAX_GNUC 1
-/* All are "inline": at -O0 gcc compiles every other static function, used or not. */
-#        define MMAX_INLINE              static inline __attribute__((always_inline, unused))
-#        define MMAX_STATIC              static inline __attribute__((unused))
-#        define MMAX_RARE                static inline __attribute__((cold, unused)) /* quick to compile */
+/* All are "inline": at -O0 gcc compiles every other static function, used or not. "nothrow" for C++: else its
+ * objects at -O0 want the C++ runtime. */
+#        define MMAX_INLINE              static inline __attribute__((always_inline, nothrow, unused))
+#        define MMAX_STATIC              static inline __attribute__((nothrow, unused))
+#        define MMAX_RARE                static inline __attribute__((cold, nothrow, unused)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #        define mmax_prefetch(p)         __builtin_prefetch(p, 0, 3)
 #    elif defined(_MSC_VER)
