@@ -6,6 +6,7 @@
 #include "long_rows.h"
 
 static double x_array[LONG_ENTRIES + 1], y_array[LONG_ENTRIES + 1];
+static double scale = 1;
 static uint64_t expected[LONG_ENTRIES], first_with_fma[LONG_ENTRIES];
 
 static int uses_fma(int isa)
@@ -22,6 +23,7 @@ static void run(const function *f, void *y, const void *x)
     call c = {{y, NULL, NULL, NULL}, NULL, NULL, &params_of_order[f->order], f->epsilon, 0, {NULL, 0, 0},
               mmax_row(LONG_ENTRIES)};
     c.array[X] = (void *)(uintptr_t)x;
+    c.s.scale = scale;
     CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, LONG_ENTRIES));
 }
 
@@ -62,6 +64,9 @@ static void check_law(const function *f, const long_law *l)
     int with_fma = 0;
     FOR_EACH_ISA(isa) {
         fill_long(f, x_array, l);
+        for (size_t i = 0; scale != 1 && i < LONG_ENTRIES; ++i) {
+            set(f, x_array, i, get(f, x_array, i) / scale);
+        }
         run(f, y_array, x_array);
         keep(f, y_array, expected);
         if (uses_fma(isa)) {
@@ -137,6 +142,10 @@ int main(void)
             for (size_t l = 0; l < COUNT(long_laws); l += LAW_STEP) {
                 check_law(f, &long_laws[l]);
             }
+            for (scale = 1e-20; !f->order && scale < 1e30; scale *= 1e40) {
+                check_law(f, &long_laws[0]);
+            }
+            scale = 1;
         }
         TEST("NaN, +inf and masks in any block") {
             static const size_t places[] = {0, 5, 5000, LONG_ENTRIES - 1};
