@@ -601,11 +601,16 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 
 #    if (defined(__GNUC__) || defined(__clang__)) && !defined(__TINYC__)
 #        define MMAX_GNUC 1
-/* All are "inline": at -O0 gcc compiles every other static function, used or not. "nothrow" for C++: else its
- * objects at -O0 want the C++ runtime. */
-#        define MMAX_INLINE              static inline __attribute__((always_inline, nothrow, unused))
-#        define MMAX_STATIC              static inline __attribute__((nothrow, unused))
-#        define MMAX_RARE                static inline __attribute__((cold, nothrow, unused)) /* quick to compile */
+/* All are "inline": at -O0 gcc compiles every other static function, used or not. For gcc none throws: else its C++
+ * objects at -O0 want the C++ runtime; clang's want it where something says so. */
+#        if defined(__clang__)
+#            define MMAX_NOTHROW unused
+#        else
+#            define MMAX_NOTHROW nothrow, unused
+#        endif
+#        define MMAX_INLINE              static inline __attribute__((always_inline, MMAX_NOTHROW))
+#        define MMAX_STATIC              static inline __attribute__((MMAX_NOTHROW))
+#        define MMAX_RARE                static inline __attribute__((cold, MMAX_NOTHROW)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #        define mmax_prefetch(p)         __builtin_prefetch(p, 0, 3)
 #    elif defined(_MSC_VER)
@@ -7769,6 +7774,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 
 /* ==== nothing internal is left behind ==== */
 #    undef MMAX_GNUC
+#    undef MMAX_NOTHROW
 #    undef MMAX_INLINE
 #    undef MMAX_STATIC
 #    undef MMAX_RARE
