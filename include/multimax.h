@@ -794,7 +794,8 @@ MMAX_INLINE int mmax_is_sigma(int function) { return function == MMAX_MULTIMAX1 
 enum { MMAX_ROW_PLAIN, MMAX_ROW_CLAMP, MMAX_ROW_GENERAL };
 enum { MMAX_SPARSEMAX, MMAX_ENTMAX15 };
 enum { MMAX_BACK_SOFTMAX, MMAX_BACK_SPARSEMAX, MMAX_BACK_ENTMAX15, MMAX_BACK_LOG };
-/* What the first pass finds: an ordinary row, one without any weight, one with NaN or a score of +inf. */
+/* What the first pass finds: an ordinary row, one without any weight, one with NaN or a score of +inf; or that it has
+ * finished the row. */
 enum { MMAX_IS_NORMAL, MMAX_IS_EMPTY, MMAX_IS_NAN, MMAX_IS_DONE };
 
 /* 2^(j/8) rounded to nearest, minus j << 20 (f64: j << 49): adding the integer 8 n + j, shifted by as much, gives the
@@ -2285,6 +2286,10 @@ MMAX_INLINE void MMAX_(store_upto)(mmax_real *p, ptrdiff_t count, mmax_vec a)
         mmax_v_store_part(p, count, a);
     }
 }
+MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
+{
+    return count >= MMAX_WIDTH ? a : mmax_v_first(a, count);
+}
 
 /* ---- asking for lines before they are needed; k is the number of a register in its block ---- */
 #    define MMAX_LINE_REGISTERS (64 / (MMAX_WIDTH * (int)sizeof(mmax_real)))
@@ -2301,10 +2306,6 @@ MMAX_INLINE void MMAX_(fetch_later)(const mmax_real *y, int k)
     if (MMAX_FAST && MMAX_LINE_REGISTERS > 1 && k % MMAX_LINE_REGISTERS == 0) {
         mmax_prefetch((const void *)((uintptr_t)(const void *)y + MMAX_LATER));
     }
-}
-MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
-{
-    return count >= MMAX_WIDTH ? a : mmax_v_first(a, count);
 }
 
 #    if defined(mmax_v_zip_low)
@@ -2443,19 +2444,21 @@ MMAX_STATIC void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REG
 /* total = total * factor + part; the factor is a power of two. */
 MMAX_RARE void MMAX_(sum_join)(MMAX_(sum) * total, const MMAX_(sum) * part, double factor)
 {
-    double sum[sizeof *total / sizeof(double)], more[sizeof *part / sizeof(double)];
-    memcpy(sum, total, sizeof sum);
-    memcpy(more, part, sizeof more);
-    for (int j = 0; j < 8; ++j) {
-        const double former = mmax_product(sum[j], factor), together = former + more[j];
-#    if MMAX_PASS_DOUBLE
-        const double shadow = together - former;
-        const double lost = (former - (together - shadow)) + (more[j] - shadow);
-        sum[8 + j] = (mmax_product(sum[8 + j], factor) + more[8 + j]) + lost;
-#    endif
-        sum[j] = together;
+    double scaled[sizeof *total / sizeof(double)];
+    memcpy(scaled, total, sizeof scaled);
+    for (size_t j = 0; j < sizeof scaled / sizeof scaled[0]; ++j) {
+        scaled[j] = mmax_product(scaled[j], factor);
     }
-    memcpy(total, sum, sizeof sum);
+    memcpy(total, scaled, sizeof scaled);
+    MMAX_EACH_D(j)
+    {
+#    if MMAX_PASS_DOUBLE
+        total->error[j] = mmax_d_add(total->error[j], part->error[j]);
+        total->sum[j] = MMAX_(two_sum)(total->sum[j], part->sum[j], &total->error[j]);
+#    else
+        total->sum[j] = mmax_d_add(total->sum[j], part->sum[j]);
+#    endif
+    }
 }
 
 MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
@@ -3805,24 +3808,20 @@ MMAX_RARE void MMAX_(lower)(mmax_real *y, size_t n, mmax_real power)
     }
 }
 
-/* Returns 0, with x as it was, where a block is not an ordinary one. In place, only rows without one are begun. */
+/* What becomes of the row: MMAX_IS_NORMAL, with x as it was, where a block is not an ordinary one, and the usual passes
+ * must do. In place, only rows without such a block are begun. */
 MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     MMAX_(long) l;
     double total;
     for (int store = r->y != r->x; store <= 1; ++store) {
         if (!MMAX_(long_begin)(&l, r, c, f, store)) {
-            return 0;
+            return MMAX_IS_NORMAL;
         }
     }
     total = MMAX_(sum_total)(&l.sum);
     if (!mmax_f64_is_finite(total)) {
-        if (r->y != r->x) {
-            MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
-        } else {
-            MMAX_(fill)(r->y, r->n, MMAX_NAN_BITS);
-        }
-        return 1;
+        return MMAX_IS_NAN; /* in place nothing is masked */
     }
     for (size_t i = 0, from = 0; i < l.count; from = l.ends[i++]) {
         mmax_real power = l.rounders[i] - l.origin.rounder;
@@ -3832,16 +3831,15 @@ MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const
         }
         MMAX_(scale)(r->y + from, l.ends[i] - from, total * MMAX_(two_to)(power), l.origin.kind);
     }
-    return 1;
+    return MMAX_IS_DONE;
 }
 
 MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     const int by_blocks = r->n > MMAX_LONG_BYTES / sizeof(mmax_real) && f->function != MMAX_EVSOFTMAX && !c->general;
     int careful;
-    if (by_blocks && MMAX_(long_row)(r, c, f)) {
-        r->state = MMAX_IS_DONE;
-    } else {
+    r->state = by_blocks ? MMAX_(long_row)(r, c, f) : MMAX_IS_NORMAL;
+    if (r->state == MMAX_IS_NORMAL) {
         r->state = f->begin_row(&r->origin, &careful, r->y, r->x, r->n, c);
     }
 }
@@ -4154,7 +4152,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             const int fetch = bytes <= MMAX_FETCH_MOST && i < next_count;
             MMAX_(row_exp)(&sum[i], &r[i], fetch ? next[i].x : r[i].x, c, f);
         }
-        for (int first = 1; first >= 0; --first) {
+        for (int first = 1; first >= 0; --first) { /* one copy of both passes, in either order */
             if (first == overlap) {
                 if (!(together && next_count == MMAX_WIDTH && begin_rows(next, c))) {
                     for (size_t i = 0; i < next_count; ++i) {

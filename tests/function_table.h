@@ -185,6 +185,21 @@ static inline int next_isa(int isa)
 }
 #define FOR_EACH_ISA(isa) for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT; isa = next_isa(isa))
 
+/* Whether its bits are those of every other one with fused multiply-add. */
+static inline int uses_fma(int isa)
+{
+#if defined(__FAST_MATH__)
+    return isa < 0; /* bits may differ */
+#else
+    int hardware_fma = 0;
+#    if defined(__FMA__) || defined(__aarch64__) || defined(FP_FAST_FMAF)
+    hardware_fma = FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16;
+#    endif
+    return isa == MMAX_ISA_AVX2 || isa == MMAX_ISA_AVX512 || isa == MMAX_ISA_NEON ||
+           (isa == MMAX_ISA_SCALAR && hardware_fma);
+#endif
+}
+
 #ifndef LENGTH_STEP
 #    define LENGTH_STEP 1
 #endif

@@ -25,20 +25,6 @@ static double other[ARRAYS][MAX_ENTRIES], other_per_row[MAX_ROWS];
 static int32_t other_index[MAX_ROWS];
 static mmax_multimax_grads other_gp;
 
-static int uses_fma(int isa)
-{
-#if defined(__FAST_MATH__)
-    return isa < 0; /* bits may differ */
-#else
-    int hardware_fma = 0;
-#    if defined(__FMA__) || defined(__aarch64__) || defined(FP_FAST_FMAF)
-    hardware_fma = FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16;
-#    endif
-    return isa == MMAX_ISA_AVX2 || isa == MMAX_ISA_AVX512 || isa == MMAX_ISA_NEON ||
-           (isa == MMAX_ISA_SCALAR && hardware_fma);
-#endif
-}
-
 static void run_ok(const function *f, const call *c)
 {
     mmax_status status = f->run(c);

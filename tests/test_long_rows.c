@@ -9,15 +9,6 @@ static double x_array[LONG_ENTRIES + 1], y_array[LONG_ENTRIES + 1];
 static double scale = 1;
 static uint64_t expected[LONG_ENTRIES], first_with_fma[LONG_ENTRIES];
 
-static int uses_fma(int isa)
-{
-#if defined(__FAST_MATH__)
-    return isa < 0; /* bits may differ */
-#else
-    return isa == MMAX_ISA_AVX2 || isa == MMAX_ISA_AVX512 || isa == MMAX_ISA_NEON;
-#endif
-}
-
 static void run(const function *f, void *y, const void *x)
 {
     call c = {{y, NULL, NULL, NULL}, NULL, NULL, &params_of_order[f->order], f->epsilon, 0, {NULL, 0, 0},

@@ -217,7 +217,7 @@ m = function("MMAX_INLINE void MMAX_(scale_row)(", "avx2")
 m("rows: the last register is not scaled", "MMAX_(scaled)(last, &w, clamped)", "last", "golden forward")
 
 m = function("MMAX_RARE void MMAX_(sum_join)(")
-m("long: the sum keeps its old origin", "mmax_product(sum[j], factor)", "sum[j]", "forward")
+m("long: the sum keeps its old origin", "mmax_product(scaled[j], factor)", "scaled[j]", "forward")
 
 m = function("MMAX_RARE int MMAX_(long_begin)(")
 m("long: a block of masks keeps its logits", "MMAX_(fill)(y, count, 0);", "", "long_rows")
@@ -239,7 +239,7 @@ m("long: pieces far below are not lowered far enough", "MMAX_(two_to)(half - pow
 m = function("MMAX_RARE int MMAX_(long_row)(")
 m("long: pieces are not lowered", "power > 16", "0", "forward")
 m("long: all pieces have the last one's origin", "total * MMAX_(two_to)(power)", "total", "forward")
-m("long: masked entries of a NaN row are NaN", "(r->y, r->x, r->n, 1, 0)", "(r->y, r->y, r->n, 1, 0)", "long_rows")
+m("long: a row with NaN is left as it is", "return MMAX_IS_NAN;", "return MMAX_IS_DONE;", "long_rows")
 
 m = function("MMAX_INLINE void MMAX_(row_end)(")
 m("masked entries of a NaN row are NaN", "(r->y, r->x, r->n, 1, 0)", "(r->y, r->y, r->n, 1, 0)", "special_cases bits")
