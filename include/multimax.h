@@ -3694,9 +3694,203 @@ typedef void (*MMAX_(rows))(const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(pass))(MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, size_t row, const MMAX_(call) *);
 
+/* Whether the second cache has room for the next row of logits beside what is being worked on. */
+#    define MMAX_FETCHES(b) ((b)->cols <= 131072 / sizeof(mmax_real))
+
 /* A row is worked on a block at a time where its exponentials come and go. */
 #    define MMAX_EACH_BLOCK(n) \
         for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
+
+/* ---- what logarithms and losses take of a row ---- */
+
+#    if MMAX_PASS_DOUBLE
+/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)] */
+typedef struct MMAX_(log1p_parts) {
+    double whole, lost; /* 1 + v, and what it rounds away; 0 where f keeps it */
+    double f, k;
+} MMAX_(log1p_parts);
+
+MMAX_INLINE MMAX_(log1p_parts) MMAX_(log1p_parts_of)(double v)
+{
+    const double whole = 1 + v, shadow = whole - 1, lost = (1 - (whole - shadow)) + (v - shadow);
+    const uint64_t bits = mmax_f64_bits(whole), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
+    const double rest = mmax_f64_from_bits(bits - (exponent << 52)) - 1;
+    /* f is v itself where k = 0; without a branch, as v comes late and at random */
+    const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
+    MMAX_(log1p_parts) parts;
+    parts.whole = whole;
+    parts.lost = mmax_f64_from_bits(mmax_f64_bits(lost) & ~is_small);
+    parts.f = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(rest) & ~is_small));
+    parts.k = (double)(int)exponent;
+    return parts;
+}
+
+/* Of log(1 + f) = 2 artanh(z), z = f / (2 + f), only what is small is rounded more than once:
+ * 2 z = f - f^2/2 + z f^2/2. */
+MMAX_INLINE mmax_vec MMAX_(log1p_sum)(mmax_vec whole, mmax_vec lost, mmax_vec f, mmax_vec k)
+{
+    const mmax_vec z = mmax_v_div(f, mmax_v_add(mmax_v_set(2), f)), z2 = mmax_v_mul(z, z), z4 = mmax_v_mul(z2, z2);
+    const mmax_vec half_square = mmax_v_product(mmax_v_mul(mmax_v_set(0.5), f), f);
+    /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
+    mmax_vec even = mmax_v_set(1.0 / 23), odd = mmax_v_set(1.0 / 21), series, low;
+    MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
+    {
+        even = mmax_v_fma(even, z4, mmax_v_set(1.0 / (n + 2)));
+        odd = mmax_v_fma(odd, z4, mmax_v_set(1.0 / n));
+    }
+    series = mmax_v_fma(odd, z2, mmax_v_fma(even, z4, mmax_v_set(1.0 / 3)));
+    /* log(2) in two parts; the first has 42 bits, its product with k is exact */
+    low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(lost, whole));
+    low = mmax_v_fma(z, mmax_v_fma(mmax_v_add(z2, z2), series, half_square), low);
+    return mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
+}
+
+MMAX_STATIC double MMAX_(log1p)(double v)
+{
+    const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(v);
+    return MMAX_(lane)(MMAX_(log1p_sum)(mmax_v_set(p.whole), mmax_v_set(p.lost), mmax_v_set(p.f), mmax_v_set(p.k)));
+}
+
+/* Of several numbers, in place; `count` is a multiple of MMAX_WIDTH. */
+MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
+{
+    for (size_t at = 0; at < count; at += MMAX_WIDTH) {
+        MMAX_LINE double whole[MMAX_WIDTH], lost[MMAX_WIDTH], f[MMAX_WIDTH], k[MMAX_WIDTH];
+        for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+            const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(numbers[at + i]);
+            whole[i] = p.whole;
+            lost[i] = p.lost;
+            f[i] = p.f;
+            k[i] = p.k;
+        }
+        mmax_v_store(numbers + at,
+                     MMAX_(log1p_sum)(mmax_v_load(whole), mmax_v_load(lost), mmax_v_load(f), mmax_v_load(k)));
+    }
+}
+#    endif
+
+/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. `next`: see
+ * exp_row. */
+MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const mmax_real *next,
+                                    const MMAX_(origin) * o, const MMAX_(call) * c, const MMAX_(passes) * f,
+                                    int careful, int sigma_there)
+{
+    const int sigma = mmax_is_sigma(f->function);
+    MMAX_(sum) sum;
+    if (sigma && !sigma_there) {
+        MMAX_(store_sigma)(e, x, n, c, f->function, careful);
+    }
+    f->exp_row(&sum, e, sigma ? e : x, n, next, o, c);
+    return MMAX_(sum_total)(&sum);
+}
+
+/* The sum of the exponentials that are below `bound`. */
+MMAX_STATIC double MMAX_(sum_below)(const mmax_real *e, size_t n, double bound)
+{
+    const mmax_vec limit = mmax_v_set((mmax_real)bound);
+    MMAX_(sum) sum[1];
+    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_STEP(at, left, k, part)                                   \
+        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero()); \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(mmax_v_lt(e_, limit), e_));
+    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
+#    undef MMAX_STEP
+    return MMAX_(sum_total)(sum);
+}
+
+typedef struct MMAX_(exp_sums) {
+    double sum;  /* of all exponentials of the row; not finite where it holds NaN */
+    int few;     /* whether it is less than 1.75 exp(maximum) */
+    double rest; /* sum / exp(maximum) - 1 */
+} MMAX_(exp_sums);
+
+/* Second pass of logarithms and losses. The exponentials stay in e or, where that is NULL, a block at a time in the
+ * buffer, which has room for two; those of a row of one block are in the first. Where one entry has most of the sum,
+ * what is left is added up without it: log(sum) does not lose what is small beside the maximum. Only one block can hold
+ * such an entry. */
+MMAX_INLINE MMAX_(exp_sums)
+    MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const mmax_real *next,
+                       const MMAX_(origin) * o, const MMAX_(call) * c, const MMAX_(passes) * f, int careful)
+{
+    const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = 0.999 * e_max;
+    MMAX_(exp_sums) result;
+    double others = 0, lost = 0, top = 0;
+    mmax_real *block = buffer, *top_block = buffer + MMAX_BLOCK;
+    size_t top_at = 0;
+    MMAX_EACH_BLOCK(n)
+    {
+        double sum = MMAX_(exp_block)(e ? e + at : block, x + at, count, next + at, o, c, f, careful, e != NULL);
+        double together, shadow;
+        if (sum > bound) {
+            const double former = top;
+            mmax_real *const former_block = top_block;
+            top = sum;
+            top_at = at;
+            top_block = block;
+            sum = former;
+            block = former_block;
+        }
+        together = others + sum;
+        shadow = together - others;
+        lost += (others - (together - shadow)) + (sum - shadow);
+        others = together;
+    }
+    others += lost;
+    result.sum = others + top;
+    result.rest = (result.sum - e_max) / e_max;
+    result.few = result.sum < 1.75 * e_max;
+    if (result.few) {
+        const size_t count = n - top_at < MMAX_BLOCK ? n - top_at : MMAX_BLOCK;
+        result.rest = (others + MMAX_(sum_below)(e ? e + top_at : top_block, count, bound)) / e_max;
+    }
+    return result;
+}
+MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n,
+                                                const mmax_real *next, const MMAX_(origin) * o, const MMAX_(call) * c)
+{
+    return MMAX_(exp_sums_of)(e, buffer, x, n, next, o, c, &MMAX_(softmax_passes), 0);
+}
+
+/* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
+ * moderate row nothing can, nor is a result subnormal where log_sum is not: the bits are the same. */
+MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
+                                   const MMAX_(origin) * o, double row_log_sum, int plain)
+{
+    const double log_sum = row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum;
+    const mmax_vec log_high = mmax_v_set((mmax_real)log_sum);
+    const mmax_vec minus_log_low = mmax_v_set(-(mmax_real)(log_sum - (double)(mmax_real)log_sum));
+    const mmax_real unit = c->after * (c->before / o->before);
+    const mmax_vec before = mmax_v_set(o->before), max = mmax_v_set(o->max * o->before);
+    const mmax_vec scale_high = mmax_v_set(c->scale_high * unit), scale_low = mmax_v_set(c->scale_low * unit);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), lowest = mmax_v_set(-MMAX_REAL_MAX);
+    /* Below it a score is beyond the range of the type, which counts as -inf. */
+    const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
+    const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
+#    define MMAX_STEP(at, left, k, part)                                                       \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                  \
+        mmax_vec below = mmax_v_sub(plain ? logit : mmax_v_mul(logit, before), max), log;      \
+        below = plain ? below : mmax_v_max(lowest, below);                                     \
+        log = mmax_v_fma(below, scale_high, mmax_v_fma(below, scale_low, minus_log_low));      \
+        log = mmax_v_sub(log, log_high);                                                       \
+        if (!plain) {                                                                          \
+            log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log)); \
+            log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);                        \
+        }                                                                                      \
+        MMAX_(fetch_later)(y + at, k);                                                         \
+        MMAX_(store_upto)(y + at, left, log);
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+#    define MMAX_MODERATE ((mmax_real)1073741824.0)
+MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
+                                const MMAX_(origin) * o, double log_sum)
+{
+    if (MMAX_FAST && o->range < MMAX_MODERATE) {
+        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 1);
+    } else {
+        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 0);
+    }
+}
 
 /* ---- forward: the three passes over each row ---- */
 typedef struct MMAX_(row) {
@@ -3704,8 +3898,8 @@ typedef struct MMAX_(row) {
     const mmax_real *x;
     size_t n;
     MMAX_(origin) origin;
-    double sum;
-    int state; /* MMAX_IS_NORMAL, .. */
+    double sum; /* for logarithms log(sum / exp(maximum)) */
+    int state;  /* MMAX_IS_NORMAL, .. */
 } MMAX_(row);
 
 /* ---- forward: long rows ----
@@ -3834,9 +4028,10 @@ MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const
     return MMAX_IS_DONE;
 }
 
-MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
+MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f, int logs)
 {
-    const int by_blocks = r->n > MMAX_LONG_BYTES / sizeof(mmax_real) && f->function != MMAX_EVSOFTMAX && !c->general;
+    const int by_blocks =
+        !logs && r->n > MMAX_LONG_BYTES / sizeof(mmax_real) && f->function != MMAX_EVSOFTMAX && !c->general;
     int careful;
     r->state = by_blocks ? MMAX_(long_row)(r, c, f) : MMAX_IS_NORMAL;
     if (r->state == MMAX_IS_NORMAL) {
@@ -3854,12 +4049,30 @@ MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const mm
         MMAX_(sum_clear)(sum);
     }
 }
-MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r)
+/* The same for logarithms: returns sum / exp(maximum) - 1. */
+MMAX_INLINE double MMAX_(row_rest)(MMAX_(row) * r, const mmax_real *next, const MMAX_(call) * c,
+                                   const MMAX_(passes) * f)
 {
+    const mmax_real *const scores = mmax_is_sigma(f->function) ? r->y : r->x;
+    mmax_real buffer[2 * MMAX_BLOCK];
+    if (r->state == MMAX_IS_NORMAL) {
+        const MMAX_(exp_sums) sums = MMAX_(softmax_sums)(NULL, buffer, scores, r->n, next, &r->origin, c);
+        if (mmax_f64_is_finite(sums.sum)) {
+            return sums.rest;
+        }
+        r->state = MMAX_IS_NAN;
+    }
+    return 0;
+}
+MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f, int logs)
+{
+    const int sigma = mmax_is_sigma(f->function);
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
         if (r->state != MMAX_IS_DONE) {
-            MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, 0);
+            MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, logs ? MMAX_MASK_BITS : 0);
         }
+    } else if (logs) {
+        MMAX_(log_row)(r->y, sigma ? r->y : r->x, r->n, c, sigma || c->scale <= 1, &r->origin, r->sum);
     } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
         if (r->y != r->x) {
             MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
@@ -4037,6 +4250,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
     mmax_vec pairs[MMAX_WIDTH][MMAX_REGS], smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE double totals[MMAX_WIDTH];
+    mmax_real range = MMAX_REAL_MAX;
     MMAX_(origins) o;
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
         const mmax_real *const x = r[i].x;
@@ -4086,17 +4300,19 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
         return 0;
     }
     if (function != MMAX_TANHMAX) {
-        const mmax_real min = mmax_v_hmin(smallest), range = (mmax_v_hmax(mmax_v_load(o.max)) - min) * c->log2e;
+        const mmax_real min = mmax_v_hmin(smallest);
         for (size_t i = 0; !store && min == MMAX_MASK && i < MMAX_WIDTH; ++i) { /* as in begin_row */
             if (MMAX_(has_nan)(r[i].x, n)) {
                 return 0;
             }
         }
+        range = (mmax_v_hmax(mmax_v_load(o.max)) - min) * c->log2e;
         o.kind = MMAX_(kind_of)(range, n, c);
     }
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
         r[i].state = MMAX_IS_NORMAL;
         r[i].origin = MMAX_(origin_at)(&o, i, function);
+        r[i].origin.range = range; /* at most */
         if (sigma && !store) {
             MMAX_(store_sigma)(r[i].y, r[i].x, n, c, function, 0);
         }
@@ -4122,23 +4338,52 @@ MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #    define MMAX_TOGETHER_BYTES     16384
 #    define MMAX_OVERLAP_LEAST      512
 #    define MMAX_OVERLAP_MOST       8192
-#    define MMAX_FETCH_MOST         131072
+
+/* MMAX_(sum_total) of some rows. */
+MMAX_INLINE void MMAX_(totals_of)(double *totals, const MMAX_(sum) * sums, size_t count)
+{
+    size_t done = 0;
+#    if MMAX_FAST
+    if (count == MMAX_WIDTH) {
+        MMAX_(totals)(totals, sums);
+        done = count;
+    }
+#    endif
+    for (size_t i = done; i < count; ++i) {
+        totals[i] = MMAX_(sum_total)(&sums[i]);
+    }
+}
+
+/* log(1 + v) of some rows' numbers, in place; there is room for MMAX_WIDTH - 1 more. */
+MMAX_INLINE void MMAX_(log1ps_of)(double *numbers, size_t count)
+{
+    if (count == 1) {
+        numbers[0] = MMAX_F64_(log1p)(numbers[0]);
+    } else {
+        size_t padded = count;
+        while (padded % MMAX_WIDTH != 0) {
+            numbers[padded++] = 0;
+        }
+        MMAX_F64_(log1ps)(numbers, padded);
+    }
+}
 
 /* Each pass over a row ends in a chain of dependent instructions, which another row's work then fills. Short rows go
  * through the passes side by side; MMAX_WIDTH of them, where as many fit into the first cache, have the ends of their
  * passes in common. The first pass of a longer one comes before the last pass of the row before it, where three rows
  * fit into the first cache; the second pass asks for the next row's logits where they fit into the second one. */
 MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
-                                       int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *))
+                                       int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *), int logs)
 {
     const size_t bytes = b->cols * sizeof(mmax_real);
     const int together = MMAX_TOGETHER && bytes <= MMAX_TOGETHER_BYTES / MMAX_WIDTH &&
                          (f->function != MMAX_EVSOFTMAX || b->cols <= MMAX_CHUNK) && !b->lengths && !c->general;
     const int overlap = !together && bytes > MMAX_OVERLAP_LEAST && bytes <= MMAX_OVERLAP_MOST;
+    const int fetches = MMAX_FETCHES(b);
     const size_t most = together ? MMAX_WIDTH : bytes <= MMAX_SIDE_BY_SIDE_BYTES ? MMAX_SIDE_BY_SIDE : 1;
     MMAX_(row) rows[2][MMAX_MOST_ROWS], *r = rows[0], *next = rows[1];
     MMAX_(sum) sum[MMAX_MOST_ROWS];
-    double total[MMAX_MOST_ROWS];
+    double total[MMAX_MOST_ROWS + MMAX_WIDTH];
     size_t count = 0, next_count;
     for (size_t begun = 0; begun < b->rows || count > 0; begun += next_count) {
         MMAX_(row) *const former = r;
@@ -4149,31 +4394,32 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             next[i].n = b->lengths ? b->lengths[begun + i] : b->cols;
         }
         for (size_t i = 0; i < count; ++i) {
-            const int fetch = bytes <= MMAX_FETCH_MOST && i < next_count;
-            MMAX_(row_exp)(&sum[i], &r[i], fetch ? next[i].x : r[i].x, c, f);
+            const mmax_real *const next_x = fetches && i < next_count ? next[i].x : r[i].x;
+            if (logs) {
+                total[i] = MMAX_(row_rest)(&r[i], next_x, c, f);
+            } else {
+                MMAX_(row_exp)(&sum[i], &r[i], next_x, c, f);
+            }
         }
         for (int first = 1; first >= 0; --first) { /* one copy of both passes, in either order */
             if (first == overlap) {
                 if (!(together && next_count == MMAX_WIDTH && begin_rows(next, c))) {
                     for (size_t i = 0; i < next_count; ++i) {
-                        MMAX_(row_begin)(&next[i], c, f);
+                        MMAX_(row_begin)(&next[i], c, f, logs);
                     }
                 }
                 continue;
             }
-#    if MMAX_FAST
-            if (count == MMAX_WIDTH) {
-                MMAX_(totals)(total, sum);
-            }
-#    endif
-            for (size_t i = MMAX_FAST && count == MMAX_WIDTH ? count : 0; i < count; ++i) {
-                total[i] = MMAX_(sum_total)(&sum[i]);
+            if (logs) {
+                MMAX_(log1ps_of)(total, count);
+            } else {
+                MMAX_(totals_of)(total, sum, count);
             }
             for (size_t i = 0; i < count; ++i) {
                 r[i].sum = total[i];
-                MMAX_(row_end)(&r[i]);
+                MMAX_(row_end)(&r[i], c, f, logs);
                 if (r[i].n < b->cols) {
-                    MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);
+                    MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, logs ? MMAX_MASK_BITS : 0);
                 }
             }
         }
@@ -4185,7 +4431,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
 #    define MMAX_INSTANCE(name, function)                                                  \
         MMAX_STATIC void MMAX_(name##_rows)(const MMAX_(batch) * b, const MMAX_(call) * c) \
         {                                                                                  \
-            MMAX_(normalise_rows)(b, c, &MMAX_(name##_passes), MMAX_BEGIN_ROWS(name));     \
+            MMAX_(normalise_rows)(b, c, &MMAX_(name##_passes), MMAX_BEGIN_ROWS(name), 0);  \
         }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
@@ -4196,6 +4442,7 @@ struct MMAX_(group) {
     const mmax_real *x;
     MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE double total[MMAX_WIDTH];
+    MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
     MMAX_(origins) origins;
 };
 
@@ -4254,6 +4501,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     if (function == MMAX_EVSOFTMAX) {
         MMAX_(short_totals)(g->total, pairs, one);
     }
+    mmax_v_store(g->low, smallest);
     MMAX_(origins_of)(&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), g->total, n, c, function);
 }
 
@@ -4449,234 +4697,19 @@ MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsil
     MMAX_(normalise)(&b, &c, MMAX_(evsoftmax_rows), MMAX_IN_GROUPS(evsoftmax, weights_of_group));
 }
 
-/* ---- logarithms and losses ---- */
+/* ---- logarithms ---- */
 
-#    if MMAX_PASS_DOUBLE
-/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)] */
-typedef struct MMAX_(log1p_parts) {
-    double whole, lost; /* 1 + v, and what it rounds away; 0 where f keeps it */
-    double f, k;
-} MMAX_(log1p_parts);
-
-MMAX_INLINE MMAX_(log1p_parts) MMAX_(log1p_parts_of)(double v)
-{
-    const double whole = 1 + v, shadow = whole - 1, lost = (1 - (whole - shadow)) + (v - shadow);
-    const uint64_t bits = mmax_f64_bits(whole), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
-    const double rest = mmax_f64_from_bits(bits - (exponent << 52)) - 1;
-    /* f is v itself where k = 0; without a branch, as v comes late and at random */
-    const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
-    MMAX_(log1p_parts) parts;
-    parts.whole = whole;
-    parts.lost = mmax_f64_from_bits(mmax_f64_bits(lost) & ~is_small);
-    parts.f = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(rest) & ~is_small));
-    parts.k = (double)(int)exponent;
-    return parts;
-}
-
-/* Of log(1 + f) = 2 artanh(z), z = f / (2 + f), only what is small is rounded more than once:
- * 2 z = f - f^2/2 + z f^2/2. */
-MMAX_INLINE mmax_vec MMAX_(log1p_sum)(mmax_vec whole, mmax_vec lost, mmax_vec f, mmax_vec k)
-{
-    const mmax_vec z = mmax_v_div(f, mmax_v_add(mmax_v_set(2), f)), z2 = mmax_v_mul(z, z), z4 = mmax_v_mul(z2, z2);
-    const mmax_vec half_square = mmax_v_product(mmax_v_mul(mmax_v_set(0.5), f), f);
-    /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
-    mmax_vec even = mmax_v_set(1.0 / 23), odd = mmax_v_set(1.0 / 21), series, low;
-    MMAX_UNROLL for (int n = 17; n >= 5; n -= 4)
-    {
-        even = mmax_v_fma(even, z4, mmax_v_set(1.0 / (n + 2)));
-        odd = mmax_v_fma(odd, z4, mmax_v_set(1.0 / n));
-    }
-    series = mmax_v_fma(odd, z2, mmax_v_fma(even, z4, mmax_v_set(1.0 / 3)));
-    /* log(2) in two parts; the first has 42 bits, its product with k is exact */
-    low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(lost, whole));
-    low = mmax_v_fma(z, mmax_v_fma(mmax_v_add(z2, z2), series, half_square), low);
-    return mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
-}
-
-MMAX_STATIC double MMAX_(log1p)(double v)
-{
-    const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(v);
-    return MMAX_(lane)(MMAX_(log1p_sum)(mmax_v_set(p.whole), mmax_v_set(p.lost), mmax_v_set(p.f), mmax_v_set(p.k)));
-}
-
-/* Of several numbers, in place; `count` is a multiple of MMAX_WIDTH. */
-MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
-{
-    for (size_t at = 0; at < count; at += MMAX_WIDTH) {
-        MMAX_LINE double whole[MMAX_WIDTH], lost[MMAX_WIDTH], f[MMAX_WIDTH], k[MMAX_WIDTH];
-        for (size_t i = 0; i < MMAX_WIDTH; ++i) {
-            const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(numbers[at + i]);
-            whole[i] = p.whole;
-            lost[i] = p.lost;
-            f[i] = p.f;
-            k[i] = p.k;
-        }
-        mmax_v_store(numbers + at,
-                     MMAX_(log1p_sum)(mmax_v_load(whole), mmax_v_load(lost), mmax_v_load(f), mmax_v_load(k)));
-    }
-}
-#    endif
-
-/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. */
-MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                                    const MMAX_(call) * c, const MMAX_(passes) * f, int careful, int sigma_there)
-{
-    const int sigma = mmax_is_sigma(f->function);
-    MMAX_(sum) sum;
-    if (sigma && !sigma_there) {
-        MMAX_(store_sigma)(e, x, n, c, f->function, careful);
-    }
-    f->exp_row(&sum, e, sigma ? e : x, n, x, o, c);
-    return MMAX_(sum_total)(&sum);
-}
-
-/* The sum of the exponentials that are below `bound`. */
-MMAX_STATIC double MMAX_(sum_below)(const mmax_real *e, size_t n, double bound)
-{
-    const mmax_vec limit = mmax_v_set((mmax_real)bound);
-    MMAX_(sum) sum[1];
-    MMAX_(sums_clear)(sum, 1);
-#    define MMAX_STEP(at, left, k, part)                                   \
-        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero()); \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(mmax_v_lt(e_, limit), e_));
-    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
-#    undef MMAX_STEP
-    return MMAX_(sum_total)(sum);
-}
-
-typedef struct MMAX_(exp_sums) {
-    double sum;  /* of all exponentials of the row; not finite where it holds NaN */
-    int few;     /* whether it is less than 1.75 exp(maximum) */
-    double rest; /* sum / exp(maximum) - 1 */
-} MMAX_(exp_sums);
-
-/* Second pass of logarithms and losses. The exponentials stay in e or, where that is NULL, a block at a time in the
- * buffer, which has room for two; those of a row of one block are in the first. Where one entry has most of the sum,
- * what is left is added up without it: log(sum) does not lose what is small beside the maximum. Only one block can hold
- * such an entry. */
-MMAX_INLINE MMAX_(exp_sums)
-    MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const MMAX_(origin) * o,
-                       const MMAX_(call) * c, const MMAX_(passes) * f, int careful)
-{
-    const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = 0.999 * e_max;
-    MMAX_(exp_sums) result;
-    double others = 0, lost = 0, top = 0;
-    mmax_real *block = buffer, *top_block = buffer + MMAX_BLOCK;
-    size_t top_at = 0;
-    MMAX_EACH_BLOCK(n)
-    {
-        double sum = MMAX_(exp_block)(e ? e + at : block, x + at, count, o, c, f, careful, e != NULL);
-        double together, shadow;
-        if (sum > bound) {
-            const double former = top;
-            mmax_real *const former_block = top_block;
-            top = sum;
-            top_at = at;
-            top_block = block;
-            sum = former;
-            block = former_block;
-        }
-        together = others + sum;
-        shadow = together - others;
-        lost += (others - (together - shadow)) + (sum - shadow);
-        others = together;
-    }
-    others += lost;
-    result.sum = others + top;
-    result.rest = (result.sum - e_max) / e_max;
-    result.few = result.sum < 1.75 * e_max;
-    if (result.few) {
-        const size_t count = n - top_at < MMAX_BLOCK ? n - top_at : MMAX_BLOCK;
-        result.rest = (others + MMAX_(sum_below)(e ? e + top_at : top_block, count, bound)) / e_max;
-    }
-    return result;
-}
-MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n,
-                                                const MMAX_(origin) * o, const MMAX_(call) * c)
-{
-    return MMAX_(exp_sums_of)(e, buffer, x, n, o, c, &MMAX_(softmax_passes), 0);
-}
-
-/* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
- * moderate row nothing can, nor is a result subnormal where log_sum is not: the bits are the same. */
-MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
-                                   const MMAX_(origin) * o, double row_log_sum, int plain)
-{
-    const double log_sum = row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum;
-    const mmax_vec log_high = mmax_v_set((mmax_real)log_sum);
-    const mmax_vec minus_log_low = mmax_v_set(-(mmax_real)(log_sum - (double)(mmax_real)log_sum));
-    const mmax_real unit = c->after * (c->before / o->before);
-    const mmax_vec before = mmax_v_set(o->before), max = mmax_v_set(o->max * o->before);
-    const mmax_vec scale_high = mmax_v_set(c->scale_high * unit), scale_low = mmax_v_set(c->scale_low * unit);
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), lowest = mmax_v_set(-MMAX_REAL_MAX);
-    /* Below it a score is beyond the range of the type, which counts as -inf. */
-    const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
-    const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
-#    define MMAX_STEP(at, left, k, part)                                                       \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                  \
-        mmax_vec below = mmax_v_sub(plain ? logit : mmax_v_mul(logit, before), max), log;      \
-        below = plain ? below : mmax_v_max(lowest, below);                                     \
-        log = mmax_v_fma(below, scale_high, mmax_v_fma(below, scale_low, minus_log_low));      \
-        log = mmax_v_sub(log, log_high);                                                       \
-        if (!plain) {                                                                          \
-            log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log)); \
-            log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);                        \
-        }                                                                                      \
-        MMAX_(fetch_later)(y + at, k);                                                         \
-        MMAX_(store_upto)(y + at, left, log);
-    MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
-}
-#    define MMAX_MODERATE ((mmax_real)1073741824.0)
-MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
-                                const MMAX_(origin) * o, double log_sum)
-{
-    if (MMAX_FAST && o->range < MMAX_MODERATE) {
-        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 1);
-    } else {
-        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 0);
-    }
-}
-
-MMAX_INLINE void MMAX_(log_normalise_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c,
-                                          const MMAX_(passes) * f)
-{
-    MMAX_(origin) o;
-    MMAX_(exp_sums) sums;
-    mmax_real buffer[2 * MMAX_BLOCK];
-    int careful;
-    const int row = f->begin_row(&o, &careful, y, x, n, c);
-    if (row != MMAX_IS_NORMAL) {
-        MMAX_(fill_special)(y, x, n, row == MMAX_IS_NAN, MMAX_MASK_BITS);
-        return;
-    }
-    if (f->function != MMAX_SOFTMAX) {
-        x = y; /* sigma */
-    }
-    sums = MMAX_(softmax_sums)(NULL, buffer, x, n, &o, c);
-    if (!mmax_f64_is_finite(sums.sum)) {
-        MMAX_(fill_special)(y, x, n, 1, MMAX_MASK_BITS);
-        return;
-    }
-    MMAX_(log_row)(y, x, n, c, f->function != MMAX_SOFTMAX || c->scale <= 1, &o, MMAX_F64_(log1p)(sums.rest));
-}
-
-MMAX_INLINE void MMAX_(log_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f)
-{
-    MMAX_EACH_ROW(b, b->y, b->y_stride, MMAX_MASK_BITS,
-                  MMAX_(log_normalise_row)(b->y + row * b->y_stride, b->x + row * b->x_stride, n, c, f));
-}
 MMAX_STATIC void MMAX_(log_softmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(log_rows)(b, c, &MMAX_(softmax_passes));
+    MMAX_(normalise_rows)(b, c, &MMAX_(softmax_passes), MMAX_BEGIN_ROWS(softmax), 1);
 }
 MMAX_STATIC void MMAX_(log_multimax1_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(log_rows)(b, c, &MMAX_(multimax1_passes));
+    MMAX_(normalise_rows)(b, c, &MMAX_(multimax1_passes), MMAX_BEGIN_ROWS(multimax1), 1);
 }
 MMAX_STATIC void MMAX_(log_multimax2_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(log_rows)(b, c, &MMAX_(multimax2_passes));
+    MMAX_(normalise_rows)(b, c, &MMAX_(multimax2_passes), MMAX_BEGIN_ROWS(multimax2), 1);
 }
 
 #    if MMAX_FAST
@@ -4723,6 +4756,8 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
 MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, const MMAX_(call) * c,
                                    int function)
 {
+    const mmax_real max = mmax_v_hmax(mmax_v_load(g->origins.max)), min = mmax_v_hmin(mmax_v_load(g->low));
+    const int plain = function == MMAX_SOFTMAX && (max - min) * c->log2e < MMAX_MODERATE;
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
@@ -4737,7 +4772,11 @@ MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * 
             MMAX_(store_sigma)(y, x, b->cols, c, function, 0);
             x = y;
         }
-        MMAX_(log_row)(y, x, b->cols, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, log_sum[r]);
+        if (plain) {
+            MMAX_(log_row_of)(y, x, b->cols, c, 1, &o, log_sum[r], 1);
+        } else {
+            MMAX_(log_row_of)(y, x, b->cols, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, log_sum[r], 0);
+        }
     }
 }
 MMAX_STATIC void MMAX_(log_softmax_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
@@ -5102,7 +5141,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
             const mmax_real *e = r->e ? r->e + at : r->buffer;
             count = r->e || r->n - at < MMAX_BLOCK ? r->n - at : MMAX_BLOCK;
             if (!r->e && r->n > MMAX_BLOCK) {
-                (void)MMAX_(exp_block)(r->buffer, r->x + at, count, &r->origin, c, f, r->careful, 0);
+                (void)MMAX_(exp_block)(r->buffer, r->x + at, count, r->x + at, &r->origin, c, f, r->careful, 0);
             }
             MMAX_(sigma_gradient)
             (gx ? gx + at : NULL, parameter_sums, &kinks, e, r->x + at, count, r->sum, q, order, r->gp != NULL, kind);
@@ -5144,9 +5183,11 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
     MMAX_(call) without_turns;
     MMAX_(exp_sums) sums = {0, 0, 0};
     MMAX_(loss) r;
+    const mmax_real *next;
     mmax_real *e;
     int stored = 0, state;
     MMAX_(loss_of)(&r, b, row);
+    next = MMAX_FETCHES(b) && row + 1 < b->rows ? r.x + b->x_stride : r.x;
     /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
     e = sigma && r.gx == r.x ? NULL : r.gx;
     for (;;) {
@@ -5155,8 +5196,8 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
             break;
         }
         MMAX_(loss_target)(&r, c, f->function);
-        sums = f->function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, &r.origin, c)
-                                           : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, &r.origin, c, f, r.careful);
+        sums = f->function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, next, &r.origin, c)
+                                           : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, next, &r.origin, c, f, r.careful);
         if (!(sigma && r.origin.peak && sums.few)) {
             break;
         }
@@ -6335,7 +6376,7 @@ MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sum, mmax_real *y, const mmax_r
 static const MMAX_(passes) MMAX_(tanhmax_passes) = {MMAX_TANHMAX, MMAX_(begin_tanhmax), MMAX_(exp_tanhmax)};
 MMAX_STATIC void MMAX_(tanhmax_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(normalise_rows)(b, c, &MMAX_(tanhmax_passes), MMAX_BEGIN_ROWS(tanhmax));
+    MMAX_(normalise_rows)(b, c, &MMAX_(tanhmax_passes), MMAX_BEGIN_ROWS(tanhmax), 0);
 }
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
@@ -6981,7 +7022,7 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     for (size_t i = 0; i < n; ++i) {
         min = !mmax_is_masked(x[i]) && x[i] < min ? x[i] : min;
     }
-    weight = MMAX_(exp_of)(min, &o, c) / MMAX_(softmax_sums)(NULL, buffer, x, n, &o, c).sum;
+    weight = MMAX_(exp_of)(min, &o, c) / MMAX_(softmax_sums)(NULL, buffer, x, n, x, &o, c).sum;
     return weight >= MMAX_REAL_MIN ? weight : 0;
 }
 
@@ -7168,7 +7209,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_SIDE_BY_SIDE_BYTES
 #    undef MMAX_OVERLAP_LEAST
 #    undef MMAX_OVERLAP_MOST
-#    undef MMAX_FETCH_MOST
+#    undef MMAX_FETCHES
 #    undef MMAX_LINE_REGISTERS
 #    undef MMAX_LATER
 #    undef MMAX_EACH_TARGET

@@ -255,8 +255,17 @@ m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
 m("rows: the sum is that of the first", "r[i].sum = total[i];", "r[i].sum = total[0];", "forward bits")
 m("rows: y's stride for x", "b->x + (begun + i) * b->x_stride", "b->x + (begun + i) * b->y_stride", "memory bits")
 m("rows: lengths ignored", "b->lengths ? b->lengths[begun + i] : b->cols", "b->cols", "special_cases")
-m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, 0);",
-  "MMAX_(fill)(r[i].y + r[i].n + 1, b->cols - r[i].n - 1, 0);", "special_cases")
+m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, ",
+  "MMAX_(fill)(r[i].y + r[i].n + 1, b->cols - r[i].n - 1, ", "special_cases")
+m("log: 0 past the length", "logs ? MMAX_MASK_BITS : 0", "0", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(log1ps_of)(", "avx2")
+m("log: rows beyond whole registers keep their sums", "MMAX_F64_(log1ps)(numbers, padded);",
+  "MMAX_F64_(log1ps)(numbers, count - count % MMAX_WIDTH);", "bits forward")
+
+m = function("MMAX_INLINE double MMAX_(row_rest)(")
+m("log: a NaN beyond the first pass is not seen", "r->state = MMAX_IS_NAN;", "", "special_cases")
+m("log: logits where sigma should be", "mmax_is_sigma(f->function) ? r->y : r->x", "r->x", "golden forward")
 
 m = function("MMAX_INLINE MMAX_(batch) MMAX_(part_of)(", "avx2")
 m("rows left over: begin at the wrong x", "b->x + from * b->x_stride", "b->x + from * b->y_stride", "memory bits")
