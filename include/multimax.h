@@ -3653,8 +3653,8 @@ typedef struct MMAX_(batch) {
     double *loss; /* losses only, from here on */
     const int32_t *index;
     const mmax_targets *targets;
-    const mmax_multimax_params *p;
-    mmax_multimax_grads *gp;
+    struct MMAX_(slopes) * slopes; /* MultiMax: of the call */
+    int params;                    /* whether the call wants gp */
 } MMAX_(batch);
 
 MMAX_INLINE MMAX_(batch) MMAX_(batch_of)(mmax_real *y, const mmax_real *x, size_t y_stride, const mmax_shape *s)
@@ -3670,8 +3670,8 @@ MMAX_INLINE MMAX_(batch) MMAX_(batch_of)(mmax_real *y, const mmax_real *x, size_
     b.loss = NULL;
     b.index = NULL;
     b.targets = NULL;
-    b.p = NULL;
-    b.gp = NULL;
+    b.slopes = NULL;
+    b.params = 0;
     return b;
 }
 
@@ -4371,7 +4371,8 @@ MMAX_INLINE void MMAX_(log1ps_of)(double *numbers, size_t count)
 /* Each pass over a row ends in a chain of dependent instructions, which another row's work then fills. Short rows go
  * through the passes side by side; MMAX_WIDTH of them, where as many fit into the first cache, have the ends of their
  * passes in common. The first pass of a longer one comes before the last pass of the row before it, where three rows
- * fit into the first cache; the second pass asks for the next row's logits where they fit into the second one. */
+ * fit into the first cache; the second pass asks for the next row's logits where they fit into the second one.
+ * Logarithms want the exponentials for nothing but their sum. */
 MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
                                        int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *), int logs)
 {
@@ -4901,25 +4902,6 @@ MMAX_INLINE mmax_vec MMAX_(slopes_step)(const MMAX_(kinks) * t, mmax_vec (*lanes
     return mmax_v_fma(scaled, slope, mmax_v_set(t->plus_zero));
 }
 
-/* gp += the row's sums, to which a gradient g at the score s is added, times `factor` */
-MMAX_INLINE void MMAX_(slopes_finish)(const MMAX_(sum) * row_sums, double g, double s, mmax_multimax_grads *gp,
-                                      const mmax_multimax_params *p, const MMAX_(kinks) * k, double factor)
-{
-    for (int i = 0; i < p->order; ++i) {
-        const double n = i + 1; /* the order of the term */
-        const double u = s < k->b[i] ? mmax_limited(k->b[i] - s) : 0, du = i == 0 ? s < k->b[i] : u;
-        const double v = s > k->d[i] ? mmax_limited(s - k->d[i]) : 0, dv = i == 0 ? s > k->d[i] : v;
-        double sums[4] = {mmax_product(g * u, du), mmax_product(g * v, dv), mmax_product(g, du), mmax_product(g, dv)};
-        for (int j = 0; j < 4; ++j) {
-            sums[j] = mmax_product(MMAX_(sum_total)(&row_sums[4 * i + j]) + sums[j], factor);
-        }
-        gp->t_b[i] = gp->t_b[i] - sums[0];
-        gp->t_d[i] = gp->t_d[i] + sums[1];
-        gp->b[i] = mmax_s_dfma(n * (1 - p->t_b[i]), sums[2], gp->b[i]);
-        gp->d[i] = mmax_s_dfma(n * (1 - p->t_d[i]), sums[3], gp->d[i]);
-    }
-}
-
 MMAX_INLINE void MMAX_(poison)(mmax_multimax_grads *gp, int order)
 {
     for (int i = 0; i < order; ++i) {
@@ -4927,27 +4909,56 @@ MMAX_INLINE void MMAX_(poison)(mmax_multimax_grads *gp, int order)
     }
 }
 
-/* What a backward call with sigma prepares once, and adds up over its rows: gp is written at its end. */
+/* What a call with sigma's gradient prepares once, and adds up over its rows: gp is written at its end. */
 typedef struct MMAX_(slopes) {
     MMAX_(kinks) kinks;
     mmax_vec lanes[MMAX_MOST_SUMS][MMAX_REGS]; /* what is not in the sums yet: */
     size_t blocks;                             /* so many, the last of each row as a whole */
     MMAX_(sum) sums[MMAX_MOST_SUMS];
-    int any_nan; /* among the rows */
+    double targets[MMAX_MOST_SUMS]; /* what slopes_target adds */
+    int any_nan;                    /* among the rows */
 } MMAX_(slopes);
 
-MMAX_INLINE void MMAX_(slopes_begin)(MMAX_(slopes) * t, const mmax_multimax_params *p, const MMAX_(call) * c)
+MMAX_INLINE void MMAX_(slopes_begin)(MMAX_(slopes) * t, const mmax_multimax_params *p, const MMAX_(call) * c,
+                                     double gx_scale)
 {
-    t->kinks = MMAX_(kinks_of)(p, c, c->scale);
+    t->kinks = MMAX_(kinks_of)(p, c, gx_scale);
     MMAX_LANES_CLEAR(t->lanes, MMAX_MOST_SUMS)
     t->blocks = 0;
     MMAX_(sums_clear)(t->sums, MMAX_MOST_SUMS);
+    memset(t->targets, 0, sizeof t->targets);
     t->any_nan = 0;
 }
-MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, const mmax_multimax_params *p)
+/* To the sums, in double: a gradient g at the score s, which may lie far from all others. */
+MMAX_INLINE void MMAX_(slopes_target)(MMAX_(slopes) * t, double g, double s, int order)
+{
+    for (int i = 0; i < order; ++i) {
+        const double b = (double)t->kinks.b[i], d = (double)t->kinks.d[i];
+        const double u = s < b ? mmax_limited(b - s) : 0, du = i == 0 ? s < b : u;
+        const double v = s > d ? mmax_limited(s - d) : 0, dv = i == 0 ? s > d : v;
+        double *const sums = t->targets + 4 * i;
+        sums[0] = sums[0] + mmax_product(g * u, du);
+        sums[1] = sums[1] + mmax_product(g * v, dv);
+        sums[2] = sums[2] + mmax_product(g, du);
+        sums[3] = sums[3] + mmax_product(g, dv);
+    }
+}
+/* gp += the sums times `factor` */
+MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, const mmax_multimax_params *p,
+                                   double factor)
 {
     MMAX_(sums_add)(t->sums, t->lanes, 4 * p->order);
-    MMAX_(slopes_finish)(t->sums, 0, 0, gp, p, &t->kinks, 1);
+    for (int i = 0; i < p->order; ++i) {
+        const double n = i + 1; /* the order of the term */
+        double sums[4];
+        for (int j = 0; j < 4; ++j) {
+            sums[j] = mmax_product(MMAX_(sum_total)(&t->sums[4 * i + j]) + t->targets[4 * i + j], factor);
+        }
+        gp->t_b[i] = gp->t_b[i] - sums[0];
+        gp->t_d[i] = gp->t_d[i] + sums[1];
+        gp->b[i] = mmax_s_dfma(n * (1 - p->t_b[i]), sums[2], gp->b[i]);
+        gp->d[i] = mmax_s_dfma(n * (1 - p->t_d[i]), sums[3], gp->d[i]);
+    }
     if (t->any_nan) {
         MMAX_(poison)(gp, p->order);
     }
@@ -5013,11 +5024,10 @@ MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, const mmax_real *e, size_t 
 }
 
 /* The same for MultiMax from the exponentials e, with sigma's slope and the parameter sums. */
-MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(sum) * sums, const MMAX_(kinks) * t, const mmax_real *e,
-                                          const mmax_real *x, size_t n, double sum, double q, int order, int params,
-                                          int kind)
+MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *e, const mmax_real *x,
+                                          size_t n, double sum, double q, int order, int params, int kind)
 {
-    const MMAX_(kinks) kinks = *t;
+    const MMAX_(kinks) kinks = slopes->kinks;
     const double scale = (double)kinks.scale;
     const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
     const mmax_vec scaled = mmax_v_set((mmax_real)(scale / sum)), minus_q_scaled = mmax_v_set((mmax_real)(-q * scale));
@@ -5040,28 +5050,32 @@ MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(sum) * sums, cons
         if (gx) {                                                                                                \
             MMAX_(store_upto)(gx + at, left, gx_);                                                               \
         }
-    MMAX_SWEEP_SUM(n, sums, params ? 4 * order : 0, MMAX_STEP);
+    if (params) {
+        MMAX_SWEEP_ON(n, slopes, 4 * order, MMAX_STEP);
+    } else {
+        mmax_vec(*const lanes_block_)[MMAX_REGS] = NULL, (*const lanes_rest_)[MMAX_REGS] = NULL;
+        MMAX_SWEEP(n, MMAX_STEP);
+    }
 #    undef MMAX_STEP
 }
-MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(sum) * sums, const MMAX_(kinks) * k, const mmax_real *e,
-                                       const mmax_real *x, size_t n, double sum, double q, int order, int params,
-                                       int kind)
+MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *e, const mmax_real *x,
+                                       size_t n, double sum, double q, int order, int params, int kind)
 {
     /* The rows that are rare share one text; the second term of order 1 is 0 there. */
     if (!MMAX_FAST || kind == MMAX_ROW_GENERAL) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, params, MMAX_ROW_GENERAL);
+        MMAX_(sigma_gradient_of)(gx, slopes, e, x, n, sum, q, 2, params, MMAX_ROW_GENERAL);
     } else if (params && order == 1) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 1, MMAX_ROW_CLAMP);
+        MMAX_(sigma_gradient_of)(gx, slopes, e, x, n, sum, q, 1, 1, MMAX_ROW_CLAMP);
     } else if (params) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 1, MMAX_ROW_CLAMP);
+        MMAX_(sigma_gradient_of)(gx, slopes, e, x, n, sum, q, 2, 1, MMAX_ROW_CLAMP);
     } else if (kind == MMAX_ROW_PLAIN && order == 1) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 0, MMAX_ROW_PLAIN);
+        MMAX_(sigma_gradient_of)(gx, slopes, e, x, n, sum, q, 1, 0, MMAX_ROW_PLAIN);
     } else if (kind == MMAX_ROW_PLAIN) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 0, MMAX_ROW_PLAIN);
+        MMAX_(sigma_gradient_of)(gx, slopes, e, x, n, sum, q, 2, 0, MMAX_ROW_PLAIN);
     } else if (order == 1) {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 1, 0, MMAX_ROW_CLAMP);
+        MMAX_(sigma_gradient_of)(gx, slopes, e, x, n, sum, q, 1, 0, MMAX_ROW_CLAMP);
     } else {
-        MMAX_(sigma_gradient_of)(gx, sums, k, e, x, n, sum, q, 2, 0, MMAX_ROW_CLAMP);
+        MMAX_(sigma_gradient_of)(gx, slopes, e, x, n, sum, q, 2, 0, MMAX_ROW_CLAMP);
     }
 }
 
@@ -5078,8 +5092,8 @@ typedef struct MMAX_(loss) {
     const mmax_real *x;
     size_t n, index;
     const mmax_targets *targets;
-    const mmax_multimax_params *p;
-    mmax_multimax_grads *gp;
+    MMAX_(slopes) * slopes;
+    int params; /* whether the call wants gp */
     MMAX_(origin) origin;
     MMAX_(spread) spread;
     mmax_real x_target, score;
@@ -5097,8 +5111,8 @@ MMAX_INLINE void MMAX_(loss_of)(MMAX_(loss) * r, const MMAX_(batch) * b, size_t 
     r->n = b->lengths ? b->lengths[row] : b->cols;
     r->index = (size_t)b->index[row];
     r->targets = b->targets;
-    r->p = b->p;
-    r->gp = b->gp;
+    r->slopes = b->slopes;
+    r->params = b->params;
 }
 
 /* What the loss needs of x, which the exponentials may overwrite. */
@@ -5129,14 +5143,8 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
         }
         *r->loss = mmax_f64_from_bits(r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
     }
-    if (sigma && (gx || r->gp)) {
+    if (sigma && (gx || r->params)) {
         const int order = f->function == MMAX_MULTIMAX2 ? 2 : 1, kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
-        const MMAX_(kinks) kinks = MMAX_(kinks_of)(r->p, c, gx_scale);
-        const mmax_real s = r->x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
-        MMAX_(sum) parameter_sums[8];
-        if (r->gp) {
-            MMAX_(sums_clear)(parameter_sums, 4 * order);
-        }
         for (size_t at = 0, count; at < r->n; at += count) {
             const mmax_real *e = r->e ? r->e + at : r->buffer;
             count = r->e || r->n - at < MMAX_BLOCK ? r->n - at : MMAX_BLOCK;
@@ -5144,18 +5152,20 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
                 (void)MMAX_(exp_block)(r->buffer, r->x + at, count, r->x + at, &r->origin, c, f, r->careful, 0);
             }
             MMAX_(sigma_gradient)
-            (gx ? gx + at : NULL, parameter_sums, &kinks, e, r->x + at, count, r->sum, q, order, r->gp != NULL, kind);
+            (gx ? gx + at : NULL, r->slopes, e, r->x + at, count, r->sum, q, order, r->params, kind);
         }
-        /* The target entry, and what its q adds to the parameter sums. */
-        if (gx && !r->masked) {
-            const double g = (double)MMAX_(exp_of)(r->score, &r->origin, c) / r->sum - q - (1 - smoothing);
-            const mmax_vec target = mmax_v_set((mmax_real)(g * gx_scale));
-            gx[r->index] =
-                MMAX_(lane)(MMAX_(slopes_step)(&kinks, NULL, 0, target, target, mmax_v_set(s_target), order, 0, 1));
-        }
-        if (r->gp) {
-            MMAX_(slopes_finish)
-            (parameter_sums, r->masked ? 0 : smoothing - 1, s_target, r->gp, r->p, &kinks, r->targets->grad_scale);
+        if (!r->masked) {
+            const mmax_real s = r->x_target * c->input_scale, s_target = s < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : s;
+            if (r->params) {
+                MMAX_(slopes_target)(r->slopes, smoothing - 1, (double)s_target, order);
+            }
+            if (gx) {
+                const MMAX_(kinks) kinks = r->slopes->kinks;
+                const double g = (double)MMAX_(exp_of)(r->score, &r->origin, c) / r->sum - q - (1 - smoothing);
+                const mmax_vec target = mmax_v_set((mmax_real)(g * gx_scale));
+                gx[r->index] =
+                    MMAX_(lane)(MMAX_(slopes_step)(&kinks, NULL, 0, target, target, mmax_v_set(s_target), order, 0, 1));
+            }
         }
     } else if (gx) {
         const double e_target = r->e[r->index];
@@ -5223,8 +5233,8 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
         } else if (r.gx) {
             MMAX_(fill_special)(r.gx, r.x, r.n, state == MMAX_IS_NAN, 0);
         }
-        if (r.gp && state == MMAX_IS_NAN) {
-            MMAX_(poison)(r.gp, r.p->order);
+        if (r.slopes && state == MMAX_IS_NAN) {
+            r.slopes->any_nan = 1;
         }
         return;
     }
@@ -5313,14 +5323,19 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
 {
     MMAX_(turns) turns;
+    MMAX_(slopes) slopes;
     const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 1);
     MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
-    b.p = p;
-    b.gp = gp;
+    MMAX_(slopes_begin)(&slopes, p, &c, targets->grad_scale * c.scale);
+    b.slopes = &slopes;
+    b.params = gp != NULL;
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_(multimax1_loss_rows), MMAX_IN_GROUPS(multimax1, multimax1_losses_of_group));
     } else {
         MMAX_(normalise)(&b, &c, MMAX_(multimax2_loss_rows), MMAX_IN_GROUPS(multimax2, multimax2_losses_of_group));
+    }
+    if (gp) {
+        MMAX_(slopes_end)(&slopes, gp, p, targets->grad_scale);
     }
 }
 MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, double epsilon,
@@ -6518,7 +6533,7 @@ MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, c
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
     MMAX_(slopes) slopes;
-    MMAX_(slopes_begin)(&slopes, p, &c);
+    MMAX_(slopes_begin)(&slopes, p, &c, c.scale);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const gy_row = gy + row * s->gy_stride, *const x_row = x + row * s->x_stride;
@@ -6533,7 +6548,7 @@ MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, c
         }
     }
     if (gp) {
-        MMAX_(slopes_end)(&slopes, gp, p);
+        MMAX_(slopes_end)(&slopes, gp, p, 1);
     }
 }
 
@@ -6849,7 +6864,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     double mean = mmax_f64_from_bits(0x7ff8000000000000), next_mean = mean;
     call.scale = s->scale;
     if (order) {
-        MMAX_(slopes_begin)(&slopes, p, &call);
+        MMAX_(slopes_begin)(&slopes, p, &call, call.scale);
     }
     next.gx = gx;
     next.gy = gy;
@@ -6893,7 +6908,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
         mean = next_mean;
     }
     if (order && gp) {
-        MMAX_(slopes_end)(&slopes, gp, p);
+        MMAX_(slopes_end)(&slopes, gp, p, 1);
     }
 }
 MMAX_STATIC void MMAX_(softmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_shape *s)

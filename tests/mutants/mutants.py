@@ -359,13 +359,18 @@ m = function("MMAX_INLINE mmax_vec MMAX_(slopes_step)(", "avx2")
 m("gp: t_b of the first order counts every entry", "mmax_v_fma_where(below, g, u, lanes[0][k])",
   "mmax_v_fma(g, u, lanes[0][k])", "backward")
 
-m = function("MMAX_INLINE void MMAX_(slopes_finish)(")
+m = function("MMAX_INLINE void MMAX_(slopes_target)(")
+m("gp: a target at its kink b counts", "du = i == 0 ? s < b : u", "du = i == 0 ? s <= b : u", "losses")
+m("gp: a target at its kink d counts", "dv = i == 0 ? s > d : v", "dv = i == 0 ? s >= d : v", "losses")
+m("gp: only the last target counts", "sums[2] = sums[2] + mmax", "sums[2] = mmax", "api losses")
+
+m = function("MMAX_INLINE void MMAX_(slopes_end)(")
+m("gp: targets do not count", " + t->targets[4 * i + j], factor", ", factor", "losses")
+m("gp: grad_scale does not count", "+ t->targets[4 * i + j], factor", "+ t->targets[4 * i + j], 1", "losses")
 m("gp: wrong sign of t_b", "gp->t_b[i] - sums[0]", "gp->t_b[i] + sums[0]", "golden")
 m("gp: d of the second order without its factor", "n * (1 - p->t_d[i])", "(1 - p->t_d[i])", "golden")
 m("gp: order 1 writes the second entries", "i < p->order", "i < 2", "api")
 m("gp: is set, not added to", "gp->t_d[i] = gp->t_d[i] + sums[1];", "gp->t_d[i] = sums[1];", "api")
-m("gp: a target at its kink b counts", "du = i == 0 ? s < k->b[i] : u", "du = i == 0 ? s <= k->b[i] : u", "losses")
-m("gp: a target at its kink d counts", "dv = i == 0 ? s > k->d[i] : v", "dv = i == 0 ? s >= k->d[i] : v", "losses")
 
 m = function("MMAX_(row_spread)(const mmax_real *x")
 m("smoothing: masks count", "mmax_v_keep(active, one)", "one", "losses special_cases")
@@ -376,7 +381,8 @@ m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * fac
 
 m = function("MMAX_INLINE void MMAX_(loss_end)(")
 m("loss: grad_scale is dropped", "r->targets->grad_scale * c->scale;", "c->scale;", "losses")
-m("loss: gp without grad_scale", "&kinks, r->targets->grad_scale);", "&kinks, 1);", "losses")
+m("loss: a masked target counts in gp", "if (!r->masked) {\n            const mmax_real s",
+  "{\n            const mmax_real s", "losses special_cases")
 m("loss: a masked target has a finite loss", "r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value))",
   "mmax_limited_bits(mmax_f64_bits(value))", "special_cases")
 m("loss: evsoftmax's target at the mean is low", "r->x_target < r->origin.mean", "r->x_target <= r->origin.mean", "losses")
@@ -384,7 +390,7 @@ m("loss: smoothing is left out at the target", "(e_target / r->sum - q - (1 - sm
   "(e_target / r->sum - (1 - smoothing))", "losses")
 
 m = function("MMAX_INLINE void MMAX_(loss_row)(")
-m("loss: NaN is not passed on to gp", "if (r.gp && state == MMAX_IS_NAN) {", "if (0) {", "special_cases")
+m("loss: NaN is not passed on to gp", "r.slopes->any_nan = 1;", ";", "special_cases")
 m("loss: a peak far above all scores stands for the largest", "if (!(sigma && r.origin.peak && sums.few)) {", "if (1) {",
   "losses")
 
