@@ -608,8 +608,12 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        else
 #            define MMAX_NOTHROW nothrow, unused
 #        endif
-#        define MMAX_INLINE              static inline __attribute__((always_inline, MMAX_NOTHROW))
-#        define MMAX_STATIC              static inline __attribute__((MMAX_NOTHROW))
+#        define MMAX_STATIC static inline __attribute__((MMAX_NOTHROW))
+#        if defined(__clang__) || defined(__OPTIMIZE__)
+#            define MMAX_INLINE static inline __attribute__((always_inline, MMAX_NOTHROW))
+#        else /* gcc -O0 takes four times as long where it must inline */
+#            define MMAX_INLINE MMAX_STATIC
+#        endif
 #        define MMAX_RARE                static inline __attribute__((cold, MMAX_NOTHROW)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #        define mmax_prefetch(p)         __builtin_prefetch(p, 0, 3)
