@@ -3855,6 +3855,8 @@ MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer,
     return MMAX_(exp_sums_of)(e, buffer, x, n, next, o, c, &MMAX_(softmax_passes), 0);
 }
 
+/* Logits from it down have scores beyond the range of the type, which count as -inf. */
+#    define MMAX_LOG_BOUND(c) ((mmax_real)(-MMAX_REAL_MAX / (c)->scale))
 /* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
  * moderate row nothing can, nor is a result subnormal where log_sum is not: the bits are the same. */
 MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
@@ -3867,8 +3869,7 @@ MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, c
     const mmax_vec before = mmax_v_set(o->before), max = mmax_v_set(o->max * o->before);
     const mmax_vec scale_high = mmax_v_set(c->scale_high * unit), scale_low = mmax_v_set(c->scale_low * unit);
     const mmax_vec masked = mmax_v_set(MMAX_MASK), lowest = mmax_v_set(-MMAX_REAL_MAX);
-    /* Below it a score is beyond the range of the type, which counts as -inf. */
-    const mmax_vec bound = unscaled ? masked : mmax_v_set((mmax_real)(-MMAX_REAL_MAX / c->scale));
+    const mmax_vec bound = unscaled ? masked : mmax_v_set(MMAX_LOG_BOUND(c));
     const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
 #    define MMAX_STEP(at, left, k, part)                                                       \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                  \
@@ -4343,6 +4344,16 @@ MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #    define MMAX_OVERLAP_LEAST      512
 #    define MMAX_OVERLAP_MOST       8192
 
+MMAX_INLINE size_t MMAX_(rows_at_once)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+{
+    const size_t bytes = b->cols * sizeof(mmax_real);
+    if (MMAX_TOGETHER && bytes <= MMAX_TOGETHER_BYTES / MMAX_WIDTH && !b->lengths && !c->general &&
+        (function != MMAX_EVSOFTMAX || b->cols <= MMAX_CHUNK)) {
+        return MMAX_WIDTH;
+    }
+    return bytes <= MMAX_SIDE_BY_SIDE_BYTES ? MMAX_SIDE_BY_SIDE : 1;
+}
+
 /* MMAX_(sum_total) of some rows. */
 MMAX_INLINE void MMAX_(totals_of)(double *totals, const MMAX_(sum) * sums, size_t count)
 {
@@ -4380,12 +4391,10 @@ MMAX_INLINE void MMAX_(log1ps_of)(double *numbers, size_t count)
 MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
                                        int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *), int logs)
 {
-    const size_t bytes = b->cols * sizeof(mmax_real);
-    const int together = MMAX_TOGETHER && bytes <= MMAX_TOGETHER_BYTES / MMAX_WIDTH &&
-                         (f->function != MMAX_EVSOFTMAX || b->cols <= MMAX_CHUNK) && !b->lengths && !c->general;
+    const size_t bytes = b->cols * sizeof(mmax_real), most = MMAX_(rows_at_once)(b, c, f->function);
+    const int together = MMAX_TOGETHER && most == MMAX_WIDTH;
     const int overlap = !together && bytes > MMAX_OVERLAP_LEAST && bytes <= MMAX_OVERLAP_MOST;
     const int fetches = MMAX_FETCHES(b);
-    const size_t most = together ? MMAX_WIDTH : bytes <= MMAX_SIDE_BY_SIDE_BYTES ? MMAX_SIDE_BY_SIDE : 1;
     MMAX_(row) rows[2][MMAX_MOST_ROWS], *r = rows[0], *next = rows[1];
     MMAX_(sum) sum[MMAX_MOST_ROWS];
     double total[MMAX_MOST_ROWS + MMAX_WIDTH];
@@ -4758,11 +4767,13 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
     }
 }
 
+/* In a group no score is masked and no maximum large: nothing overflows or is subnormal on the way, as in a moderate row,
+ * unless a scaled score is beyond the range of the type. */
 MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, const MMAX_(call) * c,
                                    int function)
 {
-    const mmax_real max = mmax_v_hmax(mmax_v_load(g->origins.max)), min = mmax_v_hmin(mmax_v_load(g->low));
-    const int plain = function == MMAX_SOFTMAX && (max - min) * c->log2e < MMAX_MODERATE;
+    const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
+    const int plain = unscaled || mmax_v_hmin(mmax_v_load(g->low)) > MMAX_LOG_BOUND(c);
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
@@ -4780,7 +4791,7 @@ MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * 
         if (plain) {
             MMAX_(log_row_of)(y, x, b->cols, c, 1, &o, log_sum[r], 1);
         } else {
-            MMAX_(log_row_of)(y, x, b->cols, c, function != MMAX_SOFTMAX || c->scale <= 1, &o, log_sum[r], 0);
+            MMAX_(log_row)(y, x, b->cols, c, 0, &o, log_sum[r]);
         }
     }
 }
@@ -5102,6 +5113,8 @@ typedef struct MMAX_(loss) {
     MMAX_(spread) spread;
     mmax_real x_target, score;
     int masked, careful;
+    int state;           /* MMAX_IS_NORMAL, ..; MMAX_IS_DONE for a row without a target */
+    int stored;          /* whether exponentials have replaced what was in gx */
     double sum, log_sum; /* log_sum: of sum / exp(maximum) */
     const mmax_real *e;  /* the exponentials; NULL: a block at a time in the buffer */
     mmax_real *buffer;
@@ -5112,8 +5125,10 @@ MMAX_INLINE void MMAX_(loss_of)(MMAX_(loss) * r, const MMAX_(batch) * b, size_t 
     r->loss = b->loss ? b->loss + row : NULL;
     r->gx = b->y ? b->y + row * b->y_stride : NULL;
     r->x = b->x + row * b->x_stride;
-    r->n = b->lengths ? b->lengths[row] : b->cols;
     r->index = (size_t)b->index[row];
+    r->state = b->index[row] >= 0 ? MMAX_IS_NORMAL : MMAX_IS_DONE;
+    r->stored = 0;
+    r->n = r->state == MMAX_IS_DONE ? 0 : b->lengths ? b->lengths[row] : b->cols;
     r->targets = b->targets;
     r->slopes = b->slopes;
     r->params = b->params;
@@ -5189,60 +5204,121 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
 typedef void (*MMAX_(end_loss))(const MMAX_(loss) *, const MMAX_(call) *);
 
-MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_(call) * c, const MMAX_(passes) * f,
-                                 MMAX_(end_loss) end)
+/* The exponentials of one row and their sum; returns sum / exp(maximum) - 1. */
+MMAX_INLINE double MMAX_(loss_rest)(MMAX_(loss) * r, const mmax_real *next, const MMAX_(call) * c,
+                                    const MMAX_(passes) * f)
 {
     const int sigma = mmax_is_sigma(f->function);
-    mmax_real buffer[2 * MMAX_BLOCK];
+    mmax_real *const e = r->e ? r->gx : NULL;
     MMAX_(call) without_turns;
-    MMAX_(exp_sums) sums = {0, 0, 0};
-    MMAX_(loss) r;
-    const mmax_real *next;
-    mmax_real *e;
-    int stored = 0, state;
-    MMAX_(loss_of)(&r, b, row);
-    next = MMAX_FETCHES(b) && row + 1 < b->rows ? r.x + b->x_stride : r.x;
-    /* MultiMax needs x to the end: in place its exponentials have no array of their own. */
-    e = sigma && r.gx == r.x ? NULL : r.gx;
-    for (;;) {
-        state = f->begin_row(&r.origin, &r.careful, e, r.x, r.n, c);
-        if (state != MMAX_IS_NORMAL) {
-            break;
-        }
-        MMAX_(loss_target)(&r, c, f->function);
-        sums = f->function == MMAX_SOFTMAX ? MMAX_(softmax_sums)(e, buffer, r.x, r.n, next, &r.origin, c)
-                                           : MMAX_(exp_sums_of)(e, buffer, r.x, r.n, next, &r.origin, c, f, r.careful);
-        if (!(sigma && r.origin.peak && sums.few)) {
-            break;
+    while (r->state == MMAX_IS_NORMAL) {
+        MMAX_(exp_sums) sums;
+        MMAX_(loss_target)(r, c, f->function);
+        sums = f->function == MMAX_SOFTMAX
+                   ? MMAX_(softmax_sums)(e, r->buffer, r->x, r->n, next, &r->origin, c)
+                   : MMAX_(exp_sums_of)(e, r->buffer, r->x, r->n, next, &r->origin, c, f, r->careful);
+        if (!(sigma && r->origin.peak && sums.few)) {
+            r->stored = !sigma;
+            r->state = mmax_f64_is_finite(sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
+            r->sum = sums.sum;
+            return r->state == MMAX_IS_NORMAL ? sums.rest : 0;
         }
         /* The largest score is too far below sigma's peak. */
         without_turns = *c;
         without_turns.turns = NULL;
         c = &without_turns;
+        r->state = f->begin_row(&r->origin, &r->careful, e, r->x, r->n, c);
     }
-    if (state == MMAX_IS_NORMAL) {
-        stored = !sigma;
-        state = mmax_f64_is_finite(sums.sum) ? state : MMAX_IS_NAN;
-        r.sum = sums.sum;
-        r.log_sum = r.loss ? MMAX_F64_(log1p)(sums.rest) : 0;
-        r.e = e;
-        r.buffer = buffer;
+    return 0;
+}
+
+/* A row without a weight, with NaN or without a target */
+MMAX_INLINE void MMAX_(special_loss)(const MMAX_(loss) * r)
+{
+    const int nan = r->state == MMAX_IS_NAN;
+    if (r->loss) {
+        *r->loss = r->state == MMAX_IS_DONE ? 0 : mmax_f64_from_bits(nan ? 0x7ff8000000000000 : 0x7ff0000000000000);
     }
-    if (MMAX_UNLIKELY(state != MMAX_IS_NORMAL)) {
-        if (r.loss) {
-            *r.loss = mmax_f64_from_bits(state == MMAX_IS_NAN ? 0x7ff8000000000000 : 0x7ff0000000000000);
-        }
-        if (r.gx && stored) {
-            MMAX_(fill_nan)(r.gx, r.gx, r.n, r.origin.kind == MMAX_ROW_GENERAL);
-        } else if (r.gx) {
-            MMAX_(fill_special)(r.gx, r.x, r.n, state == MMAX_IS_NAN, 0);
-        }
-        if (r.slopes && state == MMAX_IS_NAN) {
-            r.slopes->any_nan = 1;
-        }
-        return;
+    if (r->gx && r->stored) {
+        MMAX_(fill_nan)(r->gx, r->gx, r->n, r->origin.kind == MMAX_ROW_GENERAL);
+    } else if (r->gx) {
+        MMAX_(fill_special)(r->gx, r->x, r->n, nan, 0);
     }
-    end(&r, c);
+    if (r->slopes && nan) {
+        r->slopes->any_nan = 1;
+    }
+}
+
+/* begin_row for MMAX_WIDTH rows; 0 as begin_rows, or where one has no target. */
+MMAX_INLINE int MMAX_(begin_losses)(MMAX_(loss) * r, const MMAX_(call) * c,
+                                    int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *))
+{
+    MMAX_(row) rows[MMAX_WIDTH];
+    int state = MMAX_IS_NORMAL;
+    for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+        rows[i].y = r[i].gx;
+        rows[i].x = r[i].x;
+        rows[i].n = r[i].n;
+        state |= r[i].state;
+    }
+    if (state != MMAX_IS_NORMAL || !begin_rows(rows, c)) {
+        return 0;
+    }
+    for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+        r[i].origin = rows[i].origin;
+        r[i].careful = 0;
+    }
+    return 1;
+}
+
+/* Short rows go through the passes side by side, as in normalise_rows. MultiMax needs x to the end: in place its
+ * exponentials have no array of their own. Its rows begin one by one, since their origin may be a peak of sigma. */
+MMAX_INLINE void MMAX_(loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
+                                  int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *), MMAX_(end_loss) end)
+{
+    const int sigma = mmax_is_sigma(f->function), fetches = MMAX_FETCHES(b);
+    const size_t most = MMAX_(rows_at_once)(b, c, f->function);
+    const int together = MMAX_TOGETHER && most == MMAX_WIDTH && !sigma;
+    mmax_real buffer[2 * MMAX_BLOCK];
+    MMAX_(loss) rows[MMAX_MOST_ROWS];
+    double rest[MMAX_MOST_ROWS + MMAX_WIDTH];
+    for (size_t begun = 0, count; begun < b->rows; begun += count) {
+        count = b->rows - begun < most ? b->rows - begun : most;
+        for (size_t i = 0; i < count; ++i) {
+            MMAX_(loss) *const r = &rows[i];
+            MMAX_(loss_of)(r, b, begun + i);
+            r->e = sigma && r->gx == r->x ? NULL : r->gx;
+            r->buffer = buffer + i * (2 * MMAX_BLOCK / most);
+        }
+        if (!(together && count == MMAX_WIDTH && MMAX_(begin_losses)(rows, c, begin_rows))) {
+            for (size_t i = 0; i < count; ++i) {
+                MMAX_(loss) *const r = &rows[i];
+                if (r->state == MMAX_IS_NORMAL) {
+                    r->state = f->begin_row(&r->origin, &r->careful, r->e ? r->gx : NULL, r->x, r->n, c);
+                }
+            }
+        }
+        for (size_t i = 0; i < count; ++i) {
+            const mmax_real *const x = rows[i].x;
+            const int fetch = fetches && begun + i + most < b->rows;
+            rest[i] = MMAX_(loss_rest)(&rows[i], fetch ? x + most * b->x_stride : x, c, f);
+        }
+        if (b->loss) {
+            MMAX_(log1ps_of)(rest, count);
+        }
+        for (size_t i = 0; i < count; ++i) {
+            MMAX_(loss) *const r = &rows[i];
+            r->log_sum = b->loss ? rest[i] : 0;
+            if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
+                MMAX_(special_loss)(r);
+            } else {
+                end(r, c);
+            }
+            if (r->gx && r->n < b->cols) {
+                MMAX_(fill)(r->gx + r->n, b->cols - r->n, 0);
+            }
+        }
+    }
 }
 
 /* Runs `row_code` for each row that has a target; the others get loss 0 and gradient 0. */
@@ -5263,10 +5339,10 @@ MMAX_INLINE void MMAX_(loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_
             }                                                                       \
         } while (0)
 
-#    define MMAX_INSTANCE(name, function)                                                                   \
-        MMAX_STATIC void MMAX_(name##_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)             \
-        {                                                                                                   \
-            MMAX_EACH_TARGET(b, MMAX_(loss_row)(b, row, c, &MMAX_(name##_passes), MMAX_(name##_loss_end))); \
+#    define MMAX_INSTANCE(name, function)                                                                 \
+        MMAX_STATIC void MMAX_(name##_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)           \
+        {                                                                                                 \
+            MMAX_(loss_rows)(b, c, &MMAX_(name##_passes), MMAX_BEGIN_ROWS(name), MMAX_(name##_loss_end)); \
         }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
@@ -7236,6 +7312,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_BLOCK
 #    undef MMAX_LONG_BYTES
 #    undef MMAX_MODERATE
+#    undef MMAX_LOG_BOUND
 #    undef MMAX_PIECES
 #    undef MMAX_LOWERED
 #    undef MMAX_BUFFER

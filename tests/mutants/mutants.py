@@ -222,7 +222,8 @@ m("long: the sum keeps its old origin", "mmax_product(scaled[j], factor)", "scal
 m = function("MMAX_RARE int MMAX_(long_begin)(")
 m("long: a block of masks keeps its logits", "MMAX_(fill)(y, count, 0);", "", "long_rows")
 m("long: rows that are not ordinary", "|| careful || o.kind == MMAX_ROW_GENERAL", "|| careful", "forward")
-m("long: pieces without end", "l->count == MMAX_PIECES", "l->count == MMAX_PIECES + 99", "long_rows forward")
+m("long: a row of too many pieces ends early", "l->count == MMAX_PIECES) {\n                return 0;",
+  "l->count == MMAX_PIECES) {\n                return 1;", "long_rows forward")
 m("long: a piece ends a block early", "l->ends[l->count - 1] = at + count;", "l->ends[l->count - 1] = at;", "forward")
 m("long: the first block's largest score stays", "at_first || o.max > l->origin.max", "at_first", "forward")
 m("long, in place: masked entries of a NaN row are NaN", "|| !masked || !MMAX_(has_nan)(r->x, r->n)", "|| 1",
@@ -264,8 +265,7 @@ m("log: rows beyond whole registers keep their sums", "MMAX_F64_(log1ps)(numbers
   "MMAX_F64_(log1ps)(numbers, count - count % MMAX_WIDTH);", "bits forward")
 
 m = function("MMAX_INLINE void MMAX_(group_logs)(", "avx2")
-m("log: a group's scores beyond the range are finite", "function != MMAX_SOFTMAX || c->scale <= 1", "1", "special_cases")
-m("log: every group is a moderate one", "(max - min) * c->log2e < MMAX_MODERATE", "1", "special_cases")
+m("log: a group's scores have any scale", "function != MMAX_SOFTMAX || c->scale <= 1", "1", "special_cases bits")
 
 m = function("MMAX_INLINE double MMAX_(row_rest)(")
 m("log: a NaN beyond the first pass is not seen", "r->state = MMAX_IS_NAN;", "", "special_cases")
@@ -393,10 +393,23 @@ m("loss: evsoftmax's target at the mean is low", "r->x_target < r->origin.mean",
 m("loss: smoothing is left out at the target", "(e_target / r->sum - q - (1 - smoothing))",
   "(e_target / r->sum - (1 - smoothing))", "losses")
 
-m = function("MMAX_INLINE void MMAX_(loss_row)(")
-m("loss: NaN is not passed on to gp", "r.slopes->any_nan = 1;", ";", "special_cases")
-m("loss: a peak far above all scores stands for the largest", "if (!(sigma && r.origin.peak && sums.few)) {", "if (1) {",
-  "losses")
+m = function("MMAX_INLINE double MMAX_(loss_rest)(")
+m("loss: a peak far above all scores stands for the largest", "if (!(sigma && r->origin.peak && sums.few)) {",
+  "if (1) {", "losses")
+m("loss: a NaN beyond the first pass is not seen", "mmax_f64_is_finite(sums.sum) ?", "1 ?", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(special_loss)(")
+m("loss: NaN is not passed on to gp", "r->slopes->any_nan = 1;", ";", "special_cases")
+m("loss: of an ignored row", "r->state == MMAX_IS_DONE ? 0 :", "0 ? 0 :", "special_cases")
+
+m = function("MMAX_INLINE int MMAX_(begin_losses)(", "avx512")
+m("together: losses of rows without a target", "state |= r[i].state;", "", "special_cases bits memory")
+
+m = function("MMAX_INLINE void MMAX_(loss_rows)(", "avx512")
+m("together: losses of MultiMax begin at the largest score", "most == MMAX_WIDTH && !sigma", "most == MMAX_WIDTH", "bits")
+m("loss: rows side by side have one buffer", "buffer + i * (2 * MMAX_BLOCK / most)", "buffer", "losses bits")
+m("loss: all rows have the first one's sum", "b->loss ? rest[i] : 0", "b->loss ? rest[0] : 0", "losses bits")
+m("loss: an ignored row keeps its gradient", "if (r->gx && r->n < b->cols) {", "if (0) {", "special_cases")
 
 m = function("MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer", "avx2")
 m("loss: the block with the largest score is not kept", "block = former_block;", "", "losses")
