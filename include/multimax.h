@@ -2347,6 +2347,7 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #        define MMAX_REAL_MAX            DBL_MAX
 #        define MMAX_SAFE                1e60 /* its cube is far from MMAX_REAL_MAX */
 #        define MMAX_REAL_MIN            DBL_MIN
+#        define MMAX_REAL_EPSILON        DBL_EPSILON
 #        define mmax_from_bits(bits)     mmax_f64_from_bits(bits)
 #        define MMAX_NAN_BITS            0x7ff8000000000000
 #        define MMAX_MASK_BITS           0xfff0000000000000
@@ -2371,6 +2372,7 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #        define MMAX_REAL_MAX            FLT_MAX
 #        define MMAX_SAFE                1e9f
 #        define MMAX_REAL_MIN            FLT_MIN
+#        define MMAX_REAL_EPSILON        FLT_EPSILON
 #        define mmax_from_bits(bits)     mmax_f32_from_bits(bits)
 #        define MMAX_NAN_BITS            0x7fc00000
 #        define MMAX_MASK_BITS           0xff800000
@@ -3855,8 +3857,8 @@ MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer,
     return MMAX_(exp_sums_of)(e, buffer, x, n, next, o, c, &MMAX_(softmax_passes), 0);
 }
 
-/* Logits from it down have scores beyond the range of the type, which count as -inf. */
-#    define MMAX_LOG_BOUND(c) ((mmax_real)(-MMAX_REAL_MAX / (c)->scale))
+/* Logits from it down, under a scale above 1, have scores beyond the range of the type, which count as -inf. */
+#    define MMAX_LOG_BOUND(c) ((mmax_real)(-MMAX_REAL_MAX / (c)->scale) * (1 + MMAX_REAL_EPSILON))
 /* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
  * moderate row nothing can, nor is a result subnormal where log_sum is not: the bits are the same. */
 MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
@@ -4768,12 +4770,12 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
 }
 
 /* In a group no score is masked and no maximum large: nothing overflows or is subnormal on the way, as in a moderate row,
- * unless a scaled score is beyond the range of the type. */
+ * unless a scaled score is near the end of the type's range. */
 MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, const MMAX_(call) * c,
                                    int function)
 {
     const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
-    const int plain = unscaled || mmax_v_hmin(mmax_v_load(g->low)) > MMAX_LOG_BOUND(c);
+    const int plain = unscaled || mmax_v_hmin(mmax_v_load(g->low)) > MMAX_LOG_BOUND(c) / 2;
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
@@ -7235,6 +7237,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_REAL_MAX
 #    undef MMAX_SAFE
 #    undef MMAX_REAL_MIN
+#    undef MMAX_REAL_EPSILON
 #    undef mmax_from_bits
 #    undef MMAX_NAN_BITS
 #    undef MMAX_MASK_BITS

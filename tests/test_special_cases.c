@@ -853,6 +853,23 @@ static void test_overflow(void)
                         check_overflow(f, &c, at, sign, "scale * x");
                     }
     }
+    TEST("logarithms of a scale * x at the end of T's range: finite up to the largest number, -inf from there on") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if (f->kind == LOGARITHM && f->order == 0) {
+                    FOR_EACH_LENGTH(n)
+                        for (int beyond = 0; beyond < 2; ++beyond) {
+                            for (double scale = 3; n > 1 && scale <= 4; ++scale) {
+                                call c = call_of(f, n <= 64 ? 17 : 1, n, NORMAL_1, 17);
+                                set(f, c.array[X], 1, -largest(f) / scale * (1 + (beyond ? 4 : scale - 4) * eps_of(f)));
+                                c.s.scale = scale;
+                                check_ok(f, &c);
+                                CHECK(is_finite_at(f, c.array[OUT], 1) == !beyond, AT ": scale %g: %s is %g",
+                                      AT_ARGS(f, n), scale, beyond ? "beyond" : "the largest", get(f, c.array[OUT], 1));
+                            }
+                        }
+                }
+    }
 }
 
 /* ==== subnormal results, floating-point environment ==== */

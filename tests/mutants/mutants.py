@@ -264,9 +264,6 @@ m = function("MMAX_INLINE void MMAX_(log1ps_of)(", "avx2")
 m("log: rows beyond whole registers keep their sums", "MMAX_F64_(log1ps)(numbers, padded);",
   "MMAX_F64_(log1ps)(numbers, count - count % MMAX_WIDTH);", "bits forward")
 
-m = function("MMAX_INLINE void MMAX_(group_logs)(", "avx2")
-m("log: a group's scores have any scale", "function != MMAX_SOFTMAX || c->scale <= 1", "1", "special_cases bits")
-
 m = function("MMAX_INLINE double MMAX_(row_rest)(")
 m("log: a NaN beyond the first pass is not seen", "r->state = MMAX_IS_NAN;", "", "special_cases")
 m("log: logits where sigma should be", "mmax_is_sigma(f->function) ? r->y : r->x", "r->x", "golden forward")

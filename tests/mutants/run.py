@@ -81,8 +81,9 @@ class Builder:
             return out
         if (test, tier) not in self.objects:
             self.objects[test, tier] = self.path("%s-%s.o" % (test, tier))
-            compile_c(TIERS[tier] + ["-O1", "-DMULTIMAX_EXTERN", "-DLENGTH_STEP=4", "-I" + INCLUDE, "-I" + TESTS,
-                                     "-c", source, "-o", self.objects[test, tier]])
+            steps = ["-DLENGTH_STEP=4", "-DLAW_STEP=%d" % (1 if test == "long_rows" else 4)]
+            compile_c(TIERS[tier] + ["-O1", "-DMULTIMAX_EXTERN", "-I" + INCLUDE, "-I" + TESTS, "-c", source,
+                                     "-o", self.objects[test, tier]] + steps)
         compile_c([self.objects[test, tier], self.path("header.o")] + links)
         return out
 
