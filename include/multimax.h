@@ -2527,7 +2527,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
 #    define MMAX_LANES_FLUSH(sums, lanes, sum_count)                 \
         if ((sum_count) == 1) {                                      \
             MMAX_(sum_add)(sums, lanes[0]);                          \
-        } else if ((sum_count) > 0) {                                \
+        } else {                                                     \
             mmax_vec copy_[MMAX_MOST_SUMS][MMAX_REGS];               \
             MMAX_UNROLL for (int i_ = 0; i_ < MMAX_MOST_SUMS; ++i_)  \
             {                                                        \
@@ -3811,9 +3811,8 @@ typedef struct MMAX_(exp_sums) {
 } MMAX_(exp_sums);
 
 /* Second pass of logarithms and losses. The exponentials stay in e or, where that is NULL, a block at a time in the
- * buffer, which has room for two; those of a row of one block are in the first. Where one entry has most of the sum,
- * what is left is added up without it: log(sum) does not lose what is small beside the maximum. Only one block can hold
- * such an entry. */
+ * buffer, which has room for two, or for a row of one block. Where one entry has most of the sum, what is left is added
+ * up without it: log(sum) does not lose what is small beside the maximum. Only one block can hold such an entry. */
 MMAX_INLINE MMAX_(exp_sums)
     MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const mmax_real *next,
                        const MMAX_(origin) * o, const MMAX_(call) * c, const MMAX_(passes) * f, int careful)
@@ -3821,7 +3820,7 @@ MMAX_INLINE MMAX_(exp_sums)
     const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = 0.999 * e_max;
     MMAX_(exp_sums) result;
     double others = 0, lost = 0, top = 0;
-    mmax_real *block = buffer, *top_block = buffer + MMAX_BLOCK;
+    mmax_real *block = buffer, *top_block = n > MMAX_BLOCK ? buffer + MMAX_BLOCK : buffer;
     size_t top_at = 0;
     MMAX_EACH_BLOCK(n)
     {
