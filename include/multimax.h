@@ -819,6 +819,11 @@ static const double mmax_pow2_rest_f64[8] = {0.0,
                                              5.1548301170786783e-17,
                                              4.875160526227062e-17,
                                              1.790126907604513e-17};
+/* 1 / (i + 1) */
+static const double mmax_inverse_f64[32] = {
+    1.0,      1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9,  1.0 / 10, 1.0 / 11,
+    1.0 / 12, 1.0 / 13, 1.0 / 14, 1.0 / 15, 1.0 / 16, 1.0 / 17, 1.0 / 18, 1.0 / 19, 1.0 / 20, 1.0 / 21, 1.0 / 22,
+    1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32};
 /* The first c lanes of a register of 8 floats are loaded from position 8 - c, of 4 doubles from position 8 - 2c. */
 static const int32_t mmax_lane_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
 
@@ -5322,24 +5327,6 @@ MMAX_INLINE void MMAX_(loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c,
     }
 }
 
-/* Runs `row_code` for each row that has a target; the others get loss 0 and gradient 0. */
-#    define MMAX_EACH_TARGET(b, row_code)                                           \
-        do {                                                                        \
-            for (size_t row = 0; row < (b)->rows; ++row) {                          \
-                const size_t n = (b)->lengths ? (b)->lengths[row] : (b)->cols;      \
-                mmax_real *const gx = (b)->y ? (b)->y + row * (b)->y_stride : NULL; \
-                if ((b)->index[row] >= 0) {                                         \
-                    row_code;                                                       \
-                } else if ((b)->loss) {                                             \
-                    (b)->loss[row] = 0;                                             \
-                }                                                                   \
-                if (gx) {                                                           \
-                    const size_t from = (b)->index[row] >= 0 ? n : 0;               \
-                    MMAX_(fill)(gx + from, (b)->cols - from, 0);                    \
-                }                                                                   \
-            }                                                                       \
-        } while (0)
-
 #    define MMAX_INSTANCE(name, function)                                                                 \
         MMAX_STATIC void MMAX_(name##_loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c)           \
         {                                                                                                 \
@@ -5480,8 +5467,8 @@ MMAX_INLINE mmax_vec MMAX_(below_unit)(mmax_vec x, const MMAX_(units) * units, c
     return MMAX_(in_units)(d, units);
 }
 
-/* The largest of the entries i, i + MMAX_HEADS, i + 2 MMAX_HEADS .. for each i < MMAX_HEADS; returns that of all. */
-MMAX_STATIC mmax_real MMAX_(heads)(mmax_real *heads, const mmax_real *x, size_t n)
+/* The largest of the entries i, i + MMAX_HEADS, i + 2 MMAX_HEADS .. for each i < MMAX_HEADS, and of all. */
+MMAX_STATIC void MMAX_(heads)(mmax_real *heads, mmax_real *largest, const mmax_real *x, size_t n)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
     mmax_vec max[MMAX_REGS];
@@ -5503,7 +5490,7 @@ MMAX_STATIC mmax_real MMAX_(heads)(mmax_real *heads, const mmax_real *x, size_t 
         mmax_v_store(heads + k * MMAX_WIDTH, max[k]);
         max[0] = mmax_v_max(max[k], max[0]);
     }
-    return mmax_v_hmax(max[0]);
+    *largest = mmax_v_hmax(max[0]);
 }
 
 /* Appends to the `count` entries of `to` what of x[*next], .. x[n - 1] is NaN or above `bound`, which is not NaN, until
@@ -5784,6 +5771,17 @@ MMAX_INLINE MMAX_(units) MMAX_(units_of)(const MMAX_(call) * c, int function)
     return units;
 }
 
+MMAX_INLINE void MMAX_(set_units)(MMAX_(candidates) * w, mmax_real max, const MMAX_(call) * c, int function)
+{
+    w->units = MMAX_(units_of)(c, function);
+    w->units.max = max;
+    w->unit = function == MMAX_SPARSEMAX ? c->scale : c->scale * 0.5;
+    /* Halves, so that no difference overflows. At large scales none can, but twice the unit, and halves of subnormal
+     * numbers are rounded. */
+    w->part = c->after > 1 ? 1 : 0.5;
+    w->per_part = c->after > 1 ? w->unit : 2 * w->unit;
+}
+
 /* The candidates of one row, or those that the buffer holds. */
 MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *x, size_t n, const MMAX_(call) * c,
                                         int function)
@@ -5795,7 +5793,7 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    max = MMAX_(heads)(heads, x, n);
+    MMAX_(heads)(heads, &max, x, n);
     if (MMAX_UNLIKELY(!mmax_is_finite(max))) {
         return mmax_is_masked(max) && !MMAX_(has_nan)(x, n) ? MMAX_IS_EMPTY : MMAX_IS_NAN;
     }
@@ -5806,13 +5804,7 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
     w->x = x;
     w->n = n;
     w->next = w->count = 0;
-    w->units = MMAX_(units_of)(c, function);
-    w->units.max = max;
-    w->unit = c->scale * (double)unit;
-    /* Halves, so that no difference overflows. At large scales none can, but twice the unit, and halves of subnormal
-     * numbers are rounded. */
-    w->part = c->after > 1 ? 1 : 0.5;
-    w->per_part = c->after > 1 ? w->unit : 2 * w->unit;
+    MMAX_(set_units)(w, max, c, function);
     w->start = -1;
     if (n > MMAX_BUFFER) {
         const MMAX_(above) above = MMAX_(sums_of_few)(heads, MMAX_HEADS, -1, w, function);
@@ -5884,8 +5876,9 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
 }
 
 /* ---- sparsemax, entmax15 of short rows of floats: MMAX_GROUP rows at once, one a lane ----
- * Newton's search from -1 over the entries in order or, of longer rows than MMAX_HEADS, over the heads and then the
- * candidates; in float as far as that goes, then in double; u as the weights have it.
+ * A few entries are sorted, and tau follows from their running sums. Of longer rows these are the candidates: what is
+ * within 1 of the maximum or, where that is too much, above tau of the heads. More candidates are searched by Newton's
+ * steps from there, in float as far as that goes, then in double. u is as the weights have it.
  */
 #    if MMAX_PASS_DOUBLE
 #        define MMAX_ABREAST     (MMAX_REGS <= 2 ? 4 : 2) /* registers at once: one waits for a chain, another works */
@@ -5897,16 +5890,16 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
 #        define MMAX_LANE_PASSES 8
 #    endif
 
-/* A step for each lane: as tau_step, of the entries above t; `safe` says that it must not pass tau. */
-MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec second, int safe, int function)
+/* A step for each lane: as tau_step, of the entries above t. */
+MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec second, int function)
 {
     const mmax_vec one = mmax_v_set(1);
     if (function == MMAX_SPARSEMAX) {
         return mmax_v_div(mmax_v_sub(first, one), count);
     } else {
-        const mmax_vec excess = mmax_v_sub(second, one), least = mmax_v_set(safe ? MMAX_REAL_MAX : 0);
+        const mmax_vec excess = mmax_v_sub(second, one);
         const mmax_vec root = mmax_v_sub(mmax_v_product(first, first), mmax_v_product(count, excess));
-        const mmax_mask has_root = mmax_v_lt(least, root);
+        const mmax_mask has_root = mmax_v_lt(mmax_v_zero(), root);
         const mmax_vec norm = mmax_v_sqrt(mmax_v_select(has_root, root, second));
         return mmax_v_div(mmax_v_select(has_root, excess, mmax_v_mul(norm, excess)),
                           mmax_v_select(has_root, mmax_v_add(first, norm), mmax_v_mul(mmax_v_add(norm, one), first)));
@@ -5916,16 +5909,13 @@ MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec s
 /* tau of MMAX_ABREAST registers' lanes, from `start` and n columns u of `lanes` each; 1 where it was not found. Entries
  * that are no candidates add 0. Returns the number of steps.
  * A step ends on tau if it has the right support: sparsemax must know that it passed no u; for entmax15 those that a
- * step of relative size d passed count d^2. The float search leaves the last step to the double one; with `safe` it ends
- * somewhere below tau. */
-MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u, size_t n, size_t lanes, int safe,
-                            int function)
+ * step of relative size d passed count d^2. The float search leaves the last step to the double one. */
+MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u, size_t n, size_t lanes, int function)
 {
     const int exact = MMAX_PASS_DOUBLE && function == MMAX_SPARSEMAX;
-    const double relative = safe                ? 0.25
-                            : !MMAX_PASS_DOUBLE ? 0.0009765625          /* 2^-10 */
-                            : exact             ? 9.313225746154785e-10 /* 2^-30 */
-                                                : 7.62939453125e-06 /* 2^-17 */;
+    const double relative = !MMAX_PASS_DOUBLE ? 0.0009765625          /* 2^-10 */
+                            : exact           ? 9.313225746154785e-10 /* 2^-30 */
+                                              : 7.62939453125e-06 /* 2^-17 */;
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), last_step = mmax_v_set((mmax_real)-relative);
     mmax_vec t[MMAX_ABREAST];
     mmax_mask moving[MMAX_ABREAST];
@@ -5961,8 +5951,7 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
         any = 0;
         MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
         {
-            const mmax_vec step = MMAX_(lane_step)(count[h], first[h], second[h], safe, function),
-                           size = mmax_v_abs(step);
+            const mmax_vec step = MMAX_(lane_step)(count[h], first[h], second[h], function), size = mmax_v_abs(step);
             t[h] = mmax_v_select(moving[h], mmax_v_add(t[h], step), t[h]);
             moving[h] = mmax_m_and(moving[h], mmax_v_lt(mmax_v_mul(t[h], last_step), size));
             if (exact) {
@@ -5978,35 +5967,144 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
     return pass;
 }
 
-#    define MMAX_INSTANCE(name, function)                                                                   \
-        MMAX_STATIC void MMAX_(name##_taus)(mmax_real * taus, const float *start, const float *u, size_t n, \
-                                            size_t lanes, int safe)                                         \
-        {                                                                                                   \
-            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                              \
-                MMAX_(taus)(taus + at, start + at, u + at, n, lanes, safe, function);                       \
-            }                                                                                               \
+/* tau of each lane from n <= 32 columns u, the largest first. Of the first k entries alone, sparsemax has
+ * (sum of u - 1) / k where all of them are in the support: the largest of these is tau of all. For entmax15, entry k is in
+ * the support where the sum of (u_i - u_k)^2 of those before it is below 1. Where there is NaN it may be anything, or 1. */
+MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, size_t lanes, int function)
+{
+    const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), minus_one = mmax_v_set(-1), minus_two = mmax_v_set(-2);
+    /* Sums: for sparsemax, of all u, less 1; for entmax15, over the support, of -2 u and of u^2. share: 1 over its size */
+    mmax_vec tau[MMAX_ABREAST], first[MMAX_ABREAST], second[MMAX_ABREAST], share[MMAX_ABREAST];
+    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    {
+        tau[h] = minus_one;
+        first[h] = function == MMAX_SPARSEMAX ? minus_one : zero;
+        second[h] = share[h] = zero;
+    }
+    for (size_t i = 0; i < n; ++i) {
+        const mmax_vec inverse = mmax_v_set((mmax_real)mmax_inverse_f64[i]), before = mmax_v_set((mmax_real)i);
+        MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+        {
+            const mmax_vec u_i = mmax_v_float(u + i * lanes + h * MMAX_WIDTH);
+            if (function == MMAX_SPARSEMAX) {
+                first[h] = mmax_v_add(first[h], u_i);
+                tau[h] = mmax_v_max(tau[h], mmax_v_mul(first[h], inverse));
+            } else {
+                const mmax_vec others = mmax_v_fma(mmax_v_fma(before, u_i, first[h]), u_i, second[h]);
+                const mmax_mask above = mmax_v_lt(others, one);
+                first[h] = mmax_v_fma_where(above, u_i, minus_two, first[h]);
+                second[h] = mmax_v_fma_where(above, u_i, u_i, second[h]);
+                share[h] = mmax_v_select(above, inverse, share[h]);
+            }
+        }
+    }
+    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    {
+        if (function == MMAX_ENTMAX15) {
+            /* the smaller root of t^2 - 2 mean t + (squares - 1) share */
+            const mmax_vec mean = mmax_v_mul(mmax_v_mul(mmax_v_set((mmax_real)-0.5), share[h]), first[h]);
+            const mmax_vec others = mmax_v_mul(share[h], mmax_v_sub(one, second[h]));
+            tau[h] = mmax_v_sub(mean, mmax_v_sqrt(mmax_v_fma(mean, mean, others)));
+        }
+        mmax_v_store(taus + h * MMAX_WIDTH, mmax_v_select(mmax_v_le(tau[h], zero), tau[h], one));
+    }
+}
+
+#    if !MMAX_PASS_DOUBLE
+/* In each lane the largest of 16 or MMAX_SORTED columns comes first, by Batcher's networks: merge exchange for sixteen, a
+ * bitonic merge for twice as many. */
+#        define MMAX_SORTED 32
+#        define MMAX_EXCHANGE(part, which, apart)                             \
+            MMAX_UNROLL for (size_t i = 0; i < 16; ++i)                       \
+            {                                                                 \
+                if (i + (apart) < 16 && (i & (part)) == which) {              \
+                    const mmax_vec larger = mmax_v_max(u[i], u[i + (apart)]); \
+                    u[i + (apart)] = mmax_v_min(u[i], u[i + (apart)]);        \
+                    u[i] = larger;                                            \
+                }                                                             \
+            }
+MMAX_INLINE void MMAX_(sort_sixteen)(float *columns, size_t lanes, int bitonic)
+{
+    mmax_vec u[16];
+    MMAX_UNROLL for (size_t i = 0; i < 16; ++i) { u[i] = mmax_v_load(columns + i * lanes); }
+    if (bitonic) {
+        MMAX_EXCHANGE(8, 0, 8)
+        MMAX_EXCHANGE(4, 0, 4)
+        MMAX_EXCHANGE(2, 0, 2)
+        MMAX_EXCHANGE(1, 0, 1)
+    } else {
+        MMAX_EXCHANGE(8, 0, 8)
+        MMAX_EXCHANGE(4, 0, 4)
+        MMAX_EXCHANGE(4, 4, 4)
+        MMAX_EXCHANGE(2, 0, 2)
+        MMAX_EXCHANGE(2, 2, 6)
+        MMAX_EXCHANGE(2, 2, 2)
+        MMAX_EXCHANGE(1, 0, 1)
+        MMAX_EXCHANGE(1, 1, 7)
+        MMAX_EXCHANGE(1, 1, 3)
+        MMAX_EXCHANGE(1, 1, 1)
+    }
+    MMAX_UNROLL for (size_t i = 0; i < 16; ++i) { mmax_v_store(columns + i * lanes, u[i]); }
+}
+#        undef MMAX_EXCHANGE
+MMAX_STATIC void MMAX_(sort_columns)(float *columns, size_t count, size_t lanes)
+{
+    for (size_t at = 0; at < count; at += 16) {
+        MMAX_(sort_sixteen)(columns + at * lanes, lanes, 0);
+    }
+    if (count > 16) {
+        for (size_t i = 0; i < 16; ++i) {
+            float *const high = columns + i * lanes, *const low = columns + (31 - i) * lanes;
+            const mmax_vec a = mmax_v_load(high), b = mmax_v_load(low);
+            mmax_v_store(high, mmax_v_max(a, b));
+            mmax_v_store(low, mmax_v_min(a, b));
+        }
+        for (size_t at = 0; at < count; at += 16) {
+            MMAX_(sort_sixteen)(columns + at * lanes, lanes, 1);
+        }
+    }
+}
+#    endif
+
+#    define MMAX_INSTANCE(name, function)                                                                     \
+        MMAX_STATIC void MMAX_(newton_##name)(mmax_real * taus, const float *start, const float *u, size_t n, \
+                                              size_t lanes)                                                   \
+        {                                                                                                     \
+            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                \
+                MMAX_(taus)(taus + at, start + at, u + at, n, lanes, function);                               \
+            }                                                                                                 \
+        }                                                                                                     \
+        MMAX_STATIC void MMAX_(sorted_##name)(mmax_real * taus, const float *u, size_t n, size_t lanes)       \
+        {                                                                                                     \
+            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                \
+                MMAX_(sorted_taus)(taus + at, u + at, n, lanes, function);                                    \
+            }                                                                                                 \
         }
 MMAX_INSTANCE(sparsemax, MMAX_SPARSEMAX)
 MMAX_INSTANCE(entmax15, MMAX_ENTMAX15)
 #    undef MMAX_INSTANCE
-
 #    if !MMAX_PASS_DOUBLE
-#        define MMAX_TAUS(function, of_type, args) \
-            ((function) == MMAX_SPARSEMAX ? of_type(sparsemax_taus) args : of_type(entmax15_taus) args)
+#        define MMAX_TAUS(function, of_type, search, args) \
+            ((function) == MMAX_SPARSEMAX ? of_type(search##_sparsemax) args : of_type(search##_entmax15) args)
 #        define MMAX_GROUP      (MMAX_ABREAST * MMAX_WIDTH)
 #        define MMAX_GROUP_COLS 1024 /* longer rows go by themselves, */
 #        define MMAX_GROUP_MOST 128  /* and rows with more candidates */
 
 typedef struct MMAX_(lanes) {
+    size_t rows, n[MMAX_GROUP];
     const float *from[MMAX_GROUP]; /* what is searched of a row: all, its heads, its candidates */
     size_t count[MMAX_GROUP], most;
+    int heads; /* groups to come that ask the heads at once: within 1 of the maximum there were too many */
+    MMAX_(units) units;
     MMAX_LINE float u[MMAX_GROUP_MOST * MMAX_GROUP]; /* columns: first of x */
-    MMAX_LINE float kept[MMAX_GROUP][MMAX_GROUP_MOST + MMAX_PAIR];
+    MMAX_LINE float kept[MMAX_GROUP][MMAX_GROUP_MOST + MMAX_PAIR], heads_of[MMAX_GROUP][MMAX_HEADS];
     MMAX_LINE float max[MMAX_GROUP];
-    MMAX_LINE float bound[MMAX_GROUP]; /* of the candidates */
-    MMAX_LINE float tau[MMAX_GROUP];
-    MMAX_LINE double exact[MMAX_GROUP]; /* tau */
-    mmax_mask bad[MMAX_ABREAST];        /* rows that are not finite */
+    MMAX_LINE float bound[MMAX_GROUP];                        /* of the candidates */
+    MMAX_LINE float start[MMAX_GROUP];                        /* tau is not below it */
+    MMAX_LINE double exact[MMAX_GROUP], searched[MMAX_GROUP]; /* tau */
+    MMAX_LINE float high[MMAX_GROUP], low[MMAX_GROUP];        /* tau in two parts */
+    mmax_mask bad[MMAX_ABREAST];                              /* rows that are not finite */
+    unsigned alone[MMAX_ABREAST];                             /* rows that must go by themselves */
 } MMAX_(lanes);
 
 /* Columns `at` and following of MMAX_WIDTH rows that have count[r] entries; the others are -inf. */
@@ -6032,102 +6130,167 @@ MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size
 #        endif
 }
 
-/* u, and at first the rows' maxima. */
-MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, const MMAX_(units) * units, int first)
+/* u, the largest of the first columns first; with `first`, the rows' maxima. */
+MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
 {
-    const size_t most = w->most;
-    for (size_t at = 0; at < most; at += MMAX_WIDTH) {
+    const size_t most = w->most, sorted = most <= 16 ? 16 : MMAX_SORTED, columns = most < sorted ? sorted : most;
+    for (size_t at = 0; at < columns; at += MMAX_WIDTH) {
         for (size_t r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
             MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at);
         }
     }
     MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
-        float *const columns = w->u + h * MMAX_WIDTH;
-        mmax_vec max = first ? mmax_v_set(MMAX_MASK) : mmax_v_load(w->max + h * MMAX_WIDTH);
+        float *const u = w->u + h * MMAX_WIDTH;
         mmax_mask bad = mmax_m_none();
-        for (size_t i = 0; first && i < most; ++i) {
-            max = mmax_v_max(mmax_v_load(columns + i * MMAX_GROUP), max);
-        }
+        mmax_vec max;
         for (size_t i = 0; i < most; ++i) {
-            const mmax_vec logit = mmax_v_load(columns + i * MMAX_GROUP);
-            bad = mmax_m_or(bad, mmax_v_nle(logit, mmax_v_set(MMAX_REAL_MAX)));
-            mmax_v_store(columns + i * MMAX_GROUP, MMAX_(in_units)(mmax_v_sub(logit, max), units));
+            bad = mmax_m_or(bad, mmax_v_nle(mmax_v_load(u + i * MMAX_GROUP), mmax_v_set(MMAX_REAL_MAX)));
         }
-        mmax_v_store(w->max + h * MMAX_WIDTH, max);
         w->bad[h] = bad;
+        MMAX_(sort_columns)(u, sorted, MMAX_GROUP);
+        max = mmax_v_load(first ? u : w->max + h * MMAX_WIDTH);
+        mmax_v_store(w->max + h * MMAX_WIDTH, max);
+        for (size_t i = 0; i < most; ++i) {
+            const mmax_vec below = mmax_v_sub(mmax_v_load(u + i * MMAX_GROUP), max);
+            /* Any u <= -1 is as good. */
+            mmax_v_store(u + i * MMAX_GROUP, mmax_v_max(mmax_v_set(-2), MMAX_(in_units)(below, &w->units)));
+        }
     }
 }
 
-/* `rows` rows of n[r] entries, at most MMAX_GROUP. One that is not finite, or whose tau was not found, goes by itself. */
-MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, size_t rows, const size_t *n, const mmax_shape *s,
-                                        const MMAX_(call) * c, int function)
+/* Of each row what is above its bound, that of w->start: `room` entries at most. Rows with more count 0 and have no
+ * maximum; with `all` the first of them ends it. Returns whether there was none. */
+MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const float *x, size_t x_stride, size_t room, int all)
 {
-    MMAX_(lanes) w;
-    MMAX_(units) units = MMAX_(units_of)(c, function);
-    unsigned alone[MMAX_ABREAST];
-    int heads = 0;
-    w.most = 0;
+    /* of 1 in units, and so much more that no rounding loses a candidate */
+    const mmax_vec reach = mmax_v_set(1 / w->units.high), margin = mmax_v_set(0.001f), slack = mmax_v_set(1e-6f);
+    for (int r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
+        const mmax_vec max = mmax_v_load(w->max + r);
+        const mmax_vec below = mmax_v_product(mmax_v_sub(mmax_v_load(w->start + r), margin), reach);
+        const mmax_vec bound = mmax_v_add(below, max);
+        const mmax_vec low = mmax_v_sub(bound, mmax_v_product(mmax_v_abs(bound), slack));
+        /* NaN, of a row without a finite maximum, would let through what is past the row's end. */
+        mmax_v_store(w->bound + r, mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low));
+    }
+    w->most = 0;
+    for (size_t r = 0; r < w->rows; ++r) {
+        size_t next = 0;
+        size_t count = MMAX_(append_above)(w->kept[r], 0, room, x + r * x_stride, w->n[r], &next, w->bound[r]);
+        if (next < w->n[r] || count > room) {
+            if (all) {
+                return 0;
+            }
+            count = 0;
+            w->max[r] = MMAX_MASK;
+        }
+        w->from[r] = w->kept[r];
+        w->count[r] = count;
+        w->most = count > w->most ? count : w->most;
+    }
+    return 1;
+}
+
+/* tau of w->rows rows of w->n[r] entries; those that are not finite, or whose tau was not found, are `alone`. With
+ * `collects` the heads' candidates of every row are, so that what is collected depends on the row alone. */
+MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_stride, const MMAX_(call) * c,
+                                     int collects, int function)
+{
+    int wide;
+    w->units = MMAX_(units_of)(c, function);
+    w->most = 0;
     for (size_t r = 0; r < MMAX_GROUP; ++r) {
-        w.from[r] = x + (r < rows ? r * s->x_stride : 0);
-        w.count[r] = r < rows ? n[r] : 0;
-        w.tau[r] = -1;
-        if (w.count[r] > MMAX_HEADS) {
-            MMAX_(heads)(w.kept[r], w.from[r], w.count[r]);
-            w.from[r] = w.kept[r];
-            w.count[r] = MMAX_HEADS;
-            heads = 1;
-        }
-        w.most = w.count[r] > w.most ? w.count[r] : w.most;
+        w->from[r] = x + (r < w->rows ? r * x_stride : 0);
+        w->count[r] = r < w->rows ? w->n[r] : 0;
+        w->most = w->count[r] > w->most ? w->count[r] : w->most;
     }
-    MMAX_(begin_lanes)(&w, &units, 1);
-    if (heads) {
-        /* of 1 in units, and so much more that no rounding loses a candidate */
-        const mmax_vec reach = mmax_v_set((float)(1 / (c->scale * (function == MMAX_SPARSEMAX ? 1 : 0.5))));
-        const mmax_vec margin = mmax_v_set(0.001f), slack = mmax_v_set(1e-6f);
-        MMAX_TAUS(function, MMAX_, (w.tau, w.tau, w.u, w.most, MMAX_GROUP, 1));
-        for (int r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
-            const mmax_vec max = mmax_v_load(w.max + r);
-            const mmax_vec below = mmax_v_product(mmax_v_sub(mmax_v_load(w.tau + r), margin), reach);
-            const mmax_vec bound = mmax_v_add(below, max);
-            const mmax_vec low = mmax_v_sub(bound, mmax_v_product(mmax_v_abs(bound), slack));
-            /* NaN, of a row without a finite maximum, would let through what is past the row's end. */
-            mmax_v_store(w.bound + r, mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low));
+    wide = collects || w->most > MMAX_HEADS;
+    if (wide) {
+        for (size_t r = 0; r < MMAX_GROUP; ++r) {
+            w->start[r] = -1;
+            w->max[r] = 0;
+            if (r < w->rows) {
+                MMAX_(heads)(w->heads_of[r], &w->max[r], w->from[r], w->n[r]);
+            }
         }
-        w.most = 0;
-        for (size_t r = 0; r < rows; ++r) {
-            size_t next = 0;
-            const size_t count =
-                MMAX_(append_above)(w.kept[r], 0, MMAX_GROUP_MOST, x + r * s->x_stride, n[r], &next, w.bound[r]);
-            w.from[r] = w.kept[r];
-            w.count[r] = next < n[r] || count > MMAX_GROUP_MOST ? 0 : count;
-            w.most = w.count[r] > w.most ? w.count[r] : w.most;
+        if (collects || w->heads > 0 || !MMAX_(collect_lanes)(w, x, x_stride, MMAX_SORTED, 1)) {
+            w->heads = w->heads > 0 ? w->heads - 1 : 8;
+            for (size_t r = 0; r < w->rows; ++r) {
+                w->from[r] = w->heads_of[r];
+                w->count[r] = MMAX_HEADS;
+            }
+            w->most = MMAX_HEADS;
+            MMAX_(begin_lanes)(w, 0);
+            MMAX_TAUS(function, MMAX_, sorted, (w->start, w->u, MMAX_HEADS, MMAX_GROUP));
+            (void)MMAX_(collect_lanes)(w, x, x_stride, MMAX_GROUP_MOST, 0);
         }
-        MMAX_(begin_lanes)(&w, &units, 0);
     }
-    MMAX_TAUS(function, MMAX_, (w.tau, w.tau, w.u, w.most, MMAX_GROUP, 0));
-    MMAX_TAUS(function, MMAX_F64_, (w.exact, w.tau, w.u, w.most, MMAX_GROUP, 0));
+    MMAX_(begin_lanes)(w, !wide);
+    MMAX_TAUS(function, MMAX_F64_, sorted, (w->exact, w->u, w->most < MMAX_SORTED ? w->most : MMAX_SORTED, MMAX_GROUP));
+    if (w->most > MMAX_SORTED) {
+        for (size_t r = 0; r < MMAX_GROUP; ++r) {
+            w->start[r] = w->count[r] > MMAX_SORTED ? w->start[r] : 0;
+        }
+        MMAX_TAUS(function, MMAX_, newton, (w->start, w->start, w->u, w->most, MMAX_GROUP));
+        MMAX_TAUS(function, MMAX_F64_, newton, (w->searched, w->start, w->u, w->most, MMAX_GROUP));
+        for (size_t r = 0; r < MMAX_GROUP; ++r) {
+            w->exact[r] = w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];
+        }
+    }
+    for (size_t r = 0; r < MMAX_GROUP; ++r) {
+        w->high[r] = (float)w->exact[r];
+        w->low[r] = (float)(w->exact[r] - (double)w->high[r]);
+    }
     MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
-        const mmax_vec top = mmax_v_abs(mmax_v_mul(mmax_v_load(w.max + h * MMAX_WIDTH), mmax_v_set(c->scale_high)));
-        alone[h] = mmax_m_bits(mmax_m_or(w.bad[h], mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))));
+        const mmax_vec top = mmax_v_abs(mmax_v_mul(mmax_v_load(w->max + h * MMAX_WIDTH), mmax_v_set(c->scale_high)));
+        const mmax_mask beyond = mmax_m_or(w->bad[h], mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2)));
+        w->alone[h] = mmax_m_bits(mmax_m_or(beyond, mmax_v_nle(mmax_v_load(w->high + h * MMAX_WIDTH), mmax_v_zero())));
     }
-    for (size_t r = 0; r < rows; ++r) {
-        float *const y_row = y + r * s->y_stride;
-        const float *const x_row = x + r * s->x_stride;
-        if (MMAX_UNLIKELY(w.count[r] == 0 || (alone[r / MMAX_WIDTH] >> r % MMAX_WIDTH & 1) != 0 ||
-                          !(w.exact[r] <= 0))) {
-            MMAX_(threshold_row)(y_row, x_row, n[r], c, function);
+}
+#        define MMAX_INSTANCE(name, function)                                                        \
+            MMAX_STATIC void MMAX_(search_##name)(MMAX_(lanes) * w, const float *x, size_t x_stride, \
+                                                  const MMAX_(call) * c, int collects)               \
+            {                                                                                        \
+                MMAX_(search_lanes)(w, x, x_stride, c, collects, function);                          \
+            }
+MMAX_INSTANCE(sparsemax, MMAX_SPARSEMAX)
+MMAX_INSTANCE(entmax15, MMAX_ENTMAX15)
+#        undef MMAX_INSTANCE
+
+/* The lanes' rows from `row` on: as many as may go together, or none. */
+MMAX_INLINE size_t MMAX_(group_of)(MMAX_(lanes) * w, const mmax_shape *s, size_t row, const MMAX_(call) * c)
+{
+    for (w->rows = 0; w->rows < MMAX_GROUP && row + w->rows < s->rows && !c->general; ++w->rows) {
+        w->n[w->rows] = s->lengths ? s->lengths[row + w->rows] : s->cols;
+        if (w->n[w->rows] > MMAX_GROUP_COLS) {
+            break;
+        }
+    }
+    return w->rows;
+}
+#        define MMAX_IS_ALONE(w, r) (((w)->alone[(r) / MMAX_WIDTH] >> (r) % MMAX_WIDTH & 1) != 0)
+
+MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) * w, const mmax_shape *s,
+                                        const MMAX_(call) * c, int function)
+{
+    MMAX_(units) units;
+    MMAX_(call) plain = *c;
+    plain.general = 0; /* which spares the loops a question */
+    MMAX_TAUS(function, MMAX_, search, (w, x, s->x_stride, c, 0));
+    units = w->units;
+    for (size_t r = 0; r < w->rows; ++r, x += s->x_stride, y += s->y_stride) {
+        if (MMAX_UNLIKELY(MMAX_IS_ALONE(w, r))) {
+            MMAX_(threshold_row)(y, x, w->n[r], c, function);
         } else {
-            const float high = (float)w.exact[r];
-            const MMAX_(tau) tau = {high, (float)(w.exact[r] - (double)high), w.max[r], 0};
-            units.max = w.max[r];
-            if (n[r] <= MMAX_WIDTH) {
-                const ptrdiff_t left = (ptrdiff_t)n[r];
-                const mmax_vec logits = MMAX_(load_upto)(x_row, left, mmax_v_zero());
-                MMAX_(store_upto)(y_row, left, MMAX_(weight_above)(logits, &tau, &units, c, function));
+            const MMAX_(tau) tau = {w->high[r], w->low[r], w->max[r], 0};
+            const size_t n = w->n[r];
+            units.max = tau.max;
+            if (n <= MMAX_WIDTH) {
+                const mmax_vec logits = MMAX_(load_upto)(x, (ptrdiff_t)n, mmax_v_zero());
+                MMAX_(store_upto)(y, (ptrdiff_t)n, MMAX_(weight_above)(logits, &tau, &units, &plain, function));
             } else {
-                MMAX_(threshold_weights)(y_row, x_row, n[r], &tau, &units, c, function, 0, 1);
+                MMAX_(threshold_weights)(y, x, n, &tau, &units, &plain, function, 0, 1);
             }
         }
     }
@@ -6137,21 +6300,19 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, size_t rows, c
 MMAX_INLINE void MMAX_(threshold)(mmax_real *y, const mmax_real *x, const mmax_shape *s, int function)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+#    if !MMAX_PASS_DOUBLE
+    MMAX_(lanes) w;
+    w.heads = 0;
+#    endif
     for (size_t row = 0, rows; row < s->rows; row += rows) {
         mmax_real *const y_row = y + row * s->y_stride;
         const mmax_real *const x_row = x + row * s->x_stride;
 #    if MMAX_PASS_DOUBLE
         rows = 0;
 #    else
-        size_t n[MMAX_GROUP];
-        for (rows = 0; rows < MMAX_GROUP && row + rows < s->rows && !c.general; ++rows) {
-            n[rows] = s->lengths ? s->lengths[row + rows] : s->cols;
-            if (n[rows] > MMAX_GROUP_COLS) {
-                break;
-            }
-        }
+        rows = MMAX_(group_of)(&w, s, row, &c);
         if (rows > 0) {
-            MMAX_(threshold_group)(y_row, x_row, rows, n, s, &c, function);
+            MMAX_(threshold_group)(y_row, x_row, &w, s, &c, function);
         }
 #    endif
         if (rows == 0) {
@@ -6256,9 +6417,13 @@ MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_t
 {
     double t = (1 + (double)tau->high) + (double)tau->low, sums[4], missing;
     for (int step = 0; step < 4; ++step) {
+        const double former = t;
         MMAX_(sums_above_bottom)(sums, x, n, t, w->units.max, w);
         t += function == MMAX_SPARSEMAX ? (sums[1] - t) / (sums[0] + 1)
                                         : (sums[2] - mmax_product(t, 2 - t)) / (2 * (sums[1] + (1 - t)));
+        if (t == former) {
+            break;
+        }
     }
     MMAX_(sums_above_bottom)(sums, x, n, t, x_target, w);
     missing = MMAX_(distance)(w->units.max, x_target, w->unit) + t; /* 1 - v of the target */
@@ -6268,54 +6433,42 @@ MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_t
     return (2.0 / 3) * mmax_s_dfma(missing * missing, 3 - missing, sums[3]);
 }
 
-MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mmax_real *x, size_t n, size_t index,
-                                           const mmax_targets *t, const MMAX_(call) * c, int function)
+/* Loss and gradient of a row whose tau and candidates are known. */
+MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mmax_real *x, size_t n, size_t index,
+                                           const mmax_targets *t, const MMAX_(candidates) * w, const MMAX_(tau) * tau,
+                                           const MMAX_(call) * c, int function)
 {
     const double factor = t->grad_scale * c->scale, unit = function == MMAX_SPARSEMAX ? 1 : 2;
-    const int smooth = t->label_smoothing > 0;
-    MMAX_CANDIDATES(w);
-    MMAX_(tau) tau;
+    const int smooth = t->label_smoothing > 0, masked = mmax_is_masked(x[index]);
+    const mmax_real x_target = x[index];
     double active = 0, q, q_target, p, r, value = 0;
-    mmax_real x_target, v;
-    int masked;
-    const int row = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
-    if (MMAX_UNLIKELY(row != MMAX_IS_NORMAL)) {
-        if (loss) {
-            *loss = mmax_f64_from_bits(row == MMAX_IS_NAN ? 0x7ff8000000000000 : 0x7ff0000000000000);
-        }
-        if (gx) {
-            MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
-        }
-        return;
-    }
-    x_target = x[index];
-    masked = mmax_is_masked(x_target);
+    mmax_real v;
     for (size_t i = 0; smooth && i < n; ++i) {
         active += !mmax_is_masked(x[i]);
     }
     q = smooth ? t->label_smoothing / active : 0;
     q_target = 1 - t->label_smoothing + q;
-    v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), &tau, &w.units, c));
+    v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), tau, &w->units, c));
     p = MMAX_(lane)(MMAX_(threshold_weight)(mmax_v_set(v), function));
     r = v > 0 ? (double)v : 0;
     if (smooth || loss) {
         /* Without smoothing only the support has a part in the loss. */
-        const int few = !smooth && w.whole;
-        const mmax_real *const entries = few ? w.near_top : x;
-        const size_t count = few ? w.count : n;
+        const int few = !smooth && w->whole;
+        const mmax_real *const entries = few ? w->near_top : x;
+        const size_t count = few ? w->count : n;
         size_t at = few ? 0 : index;
         while (few && at < count && entries[at] != x_target) {
             ++at;
         }
         if (!smooth && r > 0.5) {
-            value = MMAX_(small_loss)(entries, count, x_target, &tau, &w, function);
+            value = MMAX_(small_loss)(entries, count, x_target, tau, w, function);
         } else {
-            const double root = mmax_f64_sqrt(q_target), beyond = MMAX_(below_tau)(x_target, &tau, &w, c, unit);
+            const double root = mmax_f64_sqrt(q_target), beyond = MMAX_(below_tau)(x_target, tau, w, c, unit);
             for (int after = 0; after < 2; ++after) {
                 const size_t from = after ? at + 1 : 0, to = after ? count : at;
                 if (from < to) {
-                    value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor, &tau,
-                                                               &w, c, function);
+                    value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor, tau, w,
+                                                               c, function);
                 }
             }
             if (function == MMAX_SPARSEMAX) {
@@ -6330,31 +6483,109 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(double *loss, mmax_real *gx, const mm
         }
     }
     if (gx && !smooth) {
-        MMAX_(threshold_weights)(gx, x, n, &tau, &w.units, c, function, 1, factor);
+        MMAX_(threshold_weights)(gx, x, n, tau, &w->units, c, function, 1, factor);
     }
     if (gx) {
         gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);
     }
 }
 
-MMAX_INLINE void MMAX_(threshold_losses)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+typedef struct MMAX_(lane_found) {
+    MMAX_(tau) tau;
+    mmax_real *near_top;
+    size_t count;
+    int alone;
+} MMAX_(lane_found);
+
+/* Row `row` of a batch, or nothing where it has no target. Of rows that went together, `lane` is what their search has
+ * found of it. */
+MMAX_INLINE void MMAX_(threshold_loss_row)(const MMAX_(batch) * b, size_t row, const MMAX_(lane_found) * lane,
+                                           const MMAX_(call) * c, int function)
 {
-    MMAX_EACH_TARGET(b, MMAX_(threshold_loss_row)(b->loss ? b->loss + row : NULL, gx, b->x + row * b->x_stride, n,
-                                                  (size_t)b->index[row], b->targets, c, function));
+    const mmax_real *const x = b->x + row * b->x_stride;
+    mmax_real *const gx = b->y ? b->y + row * b->y_stride : NULL;
+    double *const loss = b->loss ? b->loss + row : NULL;
+    const size_t n = b->lengths ? b->lengths[row] : b->cols;
+    const int32_t index = b->index[row];
+    size_t written = 0;
+    if (index >= 0) {
+        MMAX_CANDIDATES(w);
+        MMAX_(tau) tau;
+        int state = MMAX_IS_NORMAL;
+        if (lane && !lane->alone) {
+            MMAX_(set_units)(&w, lane->tau.max, c, function);
+            w.near_top = lane->near_top;
+            w.count = lane->count;
+            w.whole = 1;
+            tau = lane->tau;
+        } else {
+            state = MMAX_BEGIN_THRESHOLD(function, (&w, &tau, x, n, c));
+        }
+        if (MMAX_UNLIKELY(state != MMAX_IS_NORMAL)) {
+            if (loss) {
+                *loss = mmax_f64_from_bits(state == MMAX_IS_NAN ? 0x7ff8000000000000 : 0x7ff0000000000000);
+            }
+            if (gx) {
+                MMAX_(fill_special)(gx, x, n, state == MMAX_IS_NAN, 0);
+            }
+        } else {
+            MMAX_(threshold_loss_end)(loss, gx, x, n, (size_t)index, b->targets, &w, &tau, c, function);
+        }
+        written = n;
+    } else if (loss) {
+        *loss = 0;
+    }
+    if (gx) {
+        MMAX_(fill)(gx + written, b->cols - written, 0);
+    }
+}
+
+MMAX_INLINE void MMAX_(threshold_losses)(const MMAX_(batch) * b, const mmax_shape *s, const MMAX_(call) * c,
+                                         int function)
+{
+#    if !MMAX_PASS_DOUBLE
+    MMAX_(lanes) lanes;
+    lanes.heads = 0;
+#    endif
+    for (size_t row = 0, rows; row < b->rows; row += rows) {
+#    if MMAX_PASS_DOUBLE
+        rows = 0;
+        (void)s;
+#    else
+        rows = MMAX_(group_of)(&lanes, s, row, c);
+        for (size_t r = 0; r < rows; ++r) {
+            lanes.n[r] = b->index[row + r] >= 0 ? lanes.n[r] : 0; /* others are not read */
+        }
+        if (rows > 0) {
+            MMAX_TAUS(function, MMAX_, search, (&lanes, b->x + row * b->x_stride, b->x_stride, c, 1));
+        }
+        for (size_t r = 0; r < rows; ++r) {
+            const MMAX_(lane_found) lane = {{lanes.high[r], lanes.low[r], lanes.max[r], 0},
+                                            lanes.kept[r],
+                                            lanes.count[r],
+                                            MMAX_IS_ALONE(&lanes, r)};
+            MMAX_(threshold_loss_row)(b, row + r, &lane, c, function);
+        }
+#    endif
+        if (rows == 0) {
+            rows = 1;
+            MMAX_(threshold_loss_row)(b, row, NULL, c, function);
+        }
+    }
 }
 MMAX_STATIC void MMAX_(sparsemax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                        const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
-    MMAX_(threshold_losses)(&b, &c, MMAX_SPARSEMAX);
+    MMAX_(threshold_losses)(&b, s, &c, MMAX_SPARSEMAX);
 }
 MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                       const mmax_shape *s)
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
-    MMAX_(threshold_losses)(&b, &c, MMAX_ENTMAX15);
+    MMAX_(threshold_losses)(&b, s, &c, MMAX_ENTMAX15);
 }
 
 /* ---- tanhmax: 2 sinh(s) / sum 2 cosh(s_k) ---- */
@@ -7309,7 +7540,6 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_FETCHES
 #    undef MMAX_LINE_REGISTERS
 #    undef MMAX_LATER
-#    undef MMAX_EACH_TARGET
 #    undef MMAX_BLOCK
 #    undef MMAX_EACH_BLOCK
 #    undef MMAX_LONG_BYTES
@@ -7319,6 +7549,8 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_LOWERED
 #    undef MMAX_BUFFER
 #    undef MMAX_CANDIDATES
+#    undef MMAX_SORTED
+#    undef MMAX_IS_ALONE
 #    undef MMAX_ABREAST
 #    undef MMAX_TAUS
 #    undef MMAX_GROUP

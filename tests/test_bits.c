@@ -308,6 +308,71 @@ static void test_places(void)
     }
 }
 
+/* ==== rows beside rows that are searched in another way ==== */
+
+enum { CROWD_ROWS = 330, CROWD_COLS = 1000 };
+static float crowd_x[CROWD_ROWS * CROWD_COLS], crowd_out[2][CROWD_ROWS * CROWD_COLS];
+static double crowd_loss[2][CROWD_ROWS];
+static int32_t crowd_index[CROWD_ROWS];
+
+/* Spread: the smaller, the more entries are near the maximum. */
+static void fill_crowd(size_t cols)
+{
+    static const double spreads[] = {30, 4, 1, 0.3, 0.02};
+    for (size_t row = 0; row < CROWD_ROWS; ++row) {
+        const size_t wide = row / 40 % 3 == 0 ? 2 : COUNT(spreads); /* now and then, only rows with few of them */
+        const double spread = spreads[random_below(wide)];
+        for (size_t i = 0; i < cols; ++i) {
+            crowd_x[row * cols + i] = (float)(spread * random_normal());
+        }
+        crowd_index[row] = (int32_t)random_below(cols) - (random_below(9) == 0) * 99999;
+    }
+}
+
+static void check_crowd(int entmax, size_t cols)
+{
+    for (size_t row = 0; row <= CROWD_ROWS; ++row) { /* the first time all, then each */
+        const size_t at = row > 0 ? row - 1 : 0, rows = row > 0 ? 1 : CROWD_ROWS;
+        const float *x = crowd_x + at * cols;
+        float *y = crowd_out[row > 0] + at * cols;
+        const mmax_status status =
+            entmax ? mmax_entmax15_f32(y, x, mmax_rows(rows, cols)) : mmax_sparsemax_f32(y, x, mmax_rows(rows, cols));
+        CHECK(status == MMAX_OK, "%s: %s", mmax_isa_name(mmax_isa_active()), mmax_status_string(status));
+    }
+    CHECK(memcmp(crowd_out[0], crowd_out[1], CROWD_ROWS * cols * sizeof(float)) == 0,
+          "%s, %s, rows of %u: weights differ from those of the rows alone", mmax_isa_name(mmax_isa_active()),
+          entmax ? "entmax15" : "sparsemax", (unsigned)cols);
+    for (size_t row = 0; row <= CROWD_ROWS; ++row) {
+        const size_t at = row > 0 ? row - 1 : 0, rows = row > 0 ? 1 : CROWD_ROWS;
+        const float *x = crowd_x + at * cols;
+        float *gx = crowd_out[row > 0] + at * cols;
+        double *loss = crowd_loss[row > 0] + at;
+        const mmax_targets t = mmax_labels(crowd_index + at);
+        const mmax_status status = entmax ? mmax_entmax15_loss_f32(loss, gx, x, t, mmax_rows(rows, cols))
+                                          : mmax_sparsemax_loss_f32(loss, gx, x, t, mmax_rows(rows, cols));
+        CHECK(status == MMAX_OK, "%s: %s", mmax_isa_name(mmax_isa_active()), mmax_status_string(status));
+    }
+    CHECK(memcmp(crowd_out[0], crowd_out[1], CROWD_ROWS * cols * sizeof(float)) == 0 &&
+              memcmp(crowd_loss[0], crowd_loss[1], sizeof crowd_loss[0]) == 0,
+          "%s, %s, rows of %u: losses or gradients differ from those of the rows alone",
+          mmax_isa_name(mmax_isa_active()), entmax ? "entmax15" : "sparsemax", (unsigned)cols);
+}
+
+static void test_crowds(void)
+{
+    TEST("sparsemax, entmax15: rows with few entries near the maximum beside rows with many") {
+        static const size_t widths[] = {9, 16, 24, 40, 90, 300, CROWD_COLS};
+        random_state = 77;
+        for (size_t k = 0; k < COUNT(widths); ++k) {
+            fill_crowd(widths[k]);
+            FOR_EACH_ISA(isa) {
+                check_crowd(0, widths[k]);
+                check_crowd(1, widths[k]);
+            }
+        }
+    }
+}
+
 /* ==== threads ==== */
 
 #if HAVE_THREADS
@@ -400,6 +465,7 @@ static void test_checksum(void)
 int main(void)
 {
     test_places();
+    test_crowds();
     test_threads();
     test_checksum();
     return check_report();

@@ -48,8 +48,8 @@ static int steps_in_lane(const float *x, size_t n, double scale, int entmax)
     for (size_t i = 0; i < n; ++i) {
         columns[i][0] = columns[i][1] = mmax_in_units_scalar_f32(x[i] - max, &units);
     }
-    steps = mmax_taus_scalar_f32(start, start, columns[0], n, 2, 0, which);
-    steps += mmax_taus_scalar_f64(tau, start, columns[0], n, 2, 0, which);
+    steps = mmax_taus_scalar_f32(start, start, columns[0], n, 2, which);
+    steps += mmax_taus_scalar_f64(tau, start, columns[0], n, 2, which);
     CHECK(tau[0] <= 0 && tau[1] == tau[0], "%u entries, scale %g: tau was not found", (unsigned)n, scale);
     return steps;
 }

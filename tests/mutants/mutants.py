@@ -415,11 +415,6 @@ m = function("MMAX_INLINE void MMAX_(log_row_of)(", "avx2")
 m("log: a subnormal sum stays", "row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum", "row_log_sum",
   "special_cases forward")
 
-m = function("#    define MMAX_EACH_TARGET(b, row_code)")
-m("an ignored row keeps its old loss", "(b)->loss[row] = 0;", "", "special_cases")
-m("target: -1 is a class", "if ((b)->index[row] >= 0) {", "if ((b)->index[row] >= -1) {", "special_cases")
-m("an ignored row keeps its old gradient", "(b)->index[row] >= 0 ? n : 0;", "n;", "special_cases")
-
 # ---- where sigma turns ----
 m = function("MMAX_STATIC void MMAX_(find_turns)(")
 m("turns: kinks in any order", "k > 1 && ends[k - 1] > kink", "0", "passes")
@@ -429,7 +424,7 @@ m("turns: a flat piece does not begin to fall", "(first >= 0 && last < 0)", "(fi
 m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, to, 1) < 0;", "= 0;", "passes losses")
 
 # ---- sparsemax and entmax15 ----
-m = function("MMAX_STATIC mmax_real MMAX_(heads)(")
+m = function("MMAX_STATIC void MMAX_(heads)(")
 m("heads: half of them", "max[k] = mmax_v_max(max[k], max[k + MMAX_REGS / 2]);", "", "golden forward")
 
 m = function("MMAX_INLINE size_t MMAX_(append_above)(")
@@ -471,26 +466,57 @@ m("candidates: a few more than the buffer holds", "w->next >= n && w->count <= w
 m = function("MMAX_INLINE mmax_vec MMAX_(lane_step)(", "avx2")
 m("side by side: entmax15 forgets the 1", "mmax_v_sub(second, one)", "second", "golden forward")
 m("side by side: the further root", "mmax_v_add(first, norm)", "mmax_v_sub(first, norm)", "passes")
-m("side by side: steps pass tau of the heads", "safe ? MMAX_REAL_MAX : 0", "0", "forward")
 
 m = function("MMAX_INLINE int MMAX_(taus)(", "avx2")
 m("side by side: the last candidate is lost", "i < n; ++i", "i + 1 < n; ++i", "golden forward")
 m("side by side: a large last step", "last_step = mmax_v_set((mmax_real)-relative)",
   "last_step = mmax_v_set((mmax_real)-1)", "golden forward")
 
-m = function("MMAX_INLINE void MMAX_(threshold_group)(", "avx2")
-m("side by side: too many candidates", "count > MMAX_GROUP_MOST ? 0 : count", "count > MMAX_GROUP_MOST ? 1 : count",
-  "forward")
-m("side by side: as many as the last row has",
-  "? 0 : count;\n            w.most = w.count[r] > w.most ? w.count[r] : w.most;", "? 0 : count;\n            w.most = w.count[r];",
-  "special_cases bits forward")
-m("side by side: no margin below the bound", "margin = mmax_v_set(0.001f)", "margin = mmax_v_set(-0.1f)", "forward")
-m("side by side: a bound of NaN", "mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low)", "low", "memory")
-m("side by side: rows without a candidate are searched", "w.count[r] == 0 ||", "", "forward special_cases")
+m = function("MMAX_INLINE void MMAX_(sorted_taus)(", "avx2")
+m("side by side: sparsemax takes tau of all entries", "mmax_v_max(tau[h], mmax_v_mul(first[h], inverse))",
+  "mmax_v_mul(first[h], inverse)", "golden forward")
+m("side by side: entmax15 takes any entry as support", "above = mmax_v_lt(others, one);", "above = mmax_v_lt(zero, one);",
+  "golden forward")
+
+m = function("MMAX_INLINE void MMAX_(sort_sixteen)(", "avx2")
+m("side by side: not quite sorted", "MMAX_EXCHANGE(2, 2, 6)", "", "golden forward")
+m("side by side: merged columns are not sorted", "MMAX_EXCHANGE(1, 0, 1)\n    } else {", "} else {", "forward passes")
+
+m = function("MMAX_STATIC void MMAX_(sort_columns)(", "avx2")
+m("side by side: the halves are not merged", "if (count > 16) {", "if (0) {", "forward passes")
 
 m = function("MMAX_STATIC void MMAX_(begin_lanes)(", "avx2")
-m("side by side: NaN is not seen", "bad = mmax_m_or(bad, mmax_v_nle(logit, mmax_v_set(MMAX_REAL_MAX)));", "",
-  "special_cases")
+m("side by side: NaN is not seen",
+  "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_load(u + i * MMAX_GROUP), mmax_v_set(MMAX_REAL_MAX)));", "", "special_cases")
+m("side by side: -inf stays", "mmax_v_max(mmax_v_set(-2), MMAX_(in_units)(below, &w->units))",
+  "MMAX_(in_units)(below, &w->units)", "golden forward special_cases")
+
+m = function("MMAX_STATIC int MMAX_(collect_lanes)(", "avx2")
+m("side by side: too many candidates", "next < w->n[r] || count > room", "next < w->n[r]", "forward passes")
+m("side by side: too many for the room", "next < w->n[r] || count > room", "count > room", "forward passes")
+m("side by side: as many as the last row has", "w->most = count > w->most ? count : w->most;", "w->most = count;",
+  "bits forward special_cases")
+m("side by side: no margin below the bound", "margin = mmax_v_set(0.001f)", "margin = mmax_v_set(-0.1f)", "forward")
+m("side by side: a bound of NaN", "mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low)", "low", "memory")
+m("side by side: rows without candidates have a maximum", "w->max[r] = MMAX_MASK;", "", "forward special_cases passes")
+
+m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
+m("side by side: many candidates have tau of the first", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
+  "w->exact[r];", "forward passes")
+m("side by side: few candidates are searched like many", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
+  "w->searched[r];", "forward bits")
+m("side by side: a loss depends on the rows before", "collects || w->heads > 0 ||", "w->heads > 0 ||", "bits")
+m("side by side: scores beyond the type's range", "mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))", "mmax_m_none()",
+  "special_cases forward")
+
+m = function("MMAX_INLINE void MMAX_(threshold_losses)(", "avx2")
+m("threshold losses: ignored rows are read", "b->index[row + r] >= 0 ? lanes.n[r] : 0;", "lanes.n[r];", "losses")
+
+m = function("MMAX_INLINE void MMAX_(threshold_loss_row)(", "avx2")
+m("threshold losses: rows that go alone do not", "lane && !lane->alone", "lane", "special_cases")
+m("threshold losses: an ignored row keeps its old loss", "*loss = 0;", "", "special_cases")
+m("threshold losses: -1 is a class", "if (index >= 0) {", "if (index >= -1) {", "special_cases")
+m("threshold losses: an ignored row keeps its old gradient", "size_t written = 0;", "size_t written = n;", "special_cases")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(threshold_weight)(")
 m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_set(MMAX_REAL_MIN_ROOT), v), v);", "",
@@ -503,7 +529,7 @@ m("entmax15 loss: 2/3", "(mmax_real)(2.0 / 3)", "(mmax_real)(1.0 / 3)", "losses"
 m = function("MMAX_INLINE double MMAX_(small_loss)(")
 m("entmax15 loss: a sign where it is small", "3 - missing", "3 + missing", "losses")
 
-m = function("MMAX_INLINE void MMAX_(threshold_loss_row)(")
+m = function("MMAX_INLINE void MMAX_(threshold_loss_end)(")
 m("threshold loss: masks count in the smoothing", "active += !mmax_is_masked(x[i]);", "active += 1;", "losses")
 m("threshold loss: the target's gradient without q", "gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);",
   "gx[index] = masked ? 0 : (mmax_real)(p * factor);", "losses")
