@@ -5424,6 +5424,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
  */
 #    define MMAX_BUFFER (4 * MMAX_CHUNK)
 #    define MMAX_HEADS  (MMAX_LANES / 2)
+#    define MMAX_SORTED 32 /* candidates that are few enough to be sorted */
 
 typedef struct MMAX_(units) {
     mmax_real max, high, low; /* u = (high + low) (x - max) */
@@ -6013,7 +6014,6 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, s
 #    if !MMAX_PASS_DOUBLE
 /* In each lane the largest of 16 or MMAX_SORTED columns comes first, by Batcher's networks: merge exchange for sixteen, a
  * bitonic merge for twice as many. */
-#        define MMAX_SORTED 32
 #        define MMAX_EXCHANGE(part, which, apart)                             \
             MMAX_UNROLL for (size_t i = 0; i < 16; ++i)                       \
             {                                                                 \
@@ -6192,7 +6192,7 @@ MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
 }
 
 /* tau of w->rows rows of w->n[r] entries; those that are not finite, or whose tau was not found, are `alone`. With
- * `collects` the heads' candidates of every row are, so that what is collected depends on the row alone. */
+ * `collects` every row's candidates are collected, else those of rows with more than MMAX_HEADS entries. */
 MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_stride, const MMAX_(call) * c,
                                      int collects, int function)
 {
@@ -6213,7 +6213,7 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
                 MMAX_(heads)(w->heads_of[r], &w->max[r], w->from[r], w->n[r]);
             }
         }
-        if (collects || w->heads > 0 || !MMAX_(collect_lanes)(w, x, x_stride, MMAX_SORTED, 1)) {
+        if (w->heads > 0 || !MMAX_(collect_lanes)(w, x, x_stride, MMAX_SORTED, 1)) {
             w->heads = w->heads > 0 ? w->heads - 1 : 8;
             for (size_t r = 0; r < w->rows; ++r) {
                 w->from[r] = w->heads_of[r];
@@ -6433,6 +6433,22 @@ MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_t
     return (2.0 / 3) * mmax_s_dfma(missing * missing, 3 - missing, sums[3]);
 }
 
+/* The loss without label smoothing less the target's part, which is entry `target` or none: of so few candidates in
+ * index order, so that entries outside the support, of which there may be more or less, change no bit. */
+MMAX_INLINE double MMAX_(few_loss)(const mmax_real *x, size_t n, size_t target, const MMAX_(tau) * tau,
+                                   const MMAX_(candidates) * w, int function)
+{
+    const double t = (double)tau->high + (double)tau->low;
+    double sum = 0;
+    for (size_t i = 0; i < n; ++i) {
+        const double v = MMAX_(above_double)(x[i], t, w);
+        if (v > 0 && i != target) {
+            sum = mmax_s_dfma(function == MMAX_SPARSEMAX ? v : v * v, v, sum);
+        }
+    }
+    return sum * (function == MMAX_SPARSEMAX ? 0.5 : 2.0 / 3);
+}
+
 /* Loss and gradient of a row whose tau and candidates are known. */
 MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mmax_real *x, size_t n, size_t index,
                                            const mmax_targets *t, const MMAX_(candidates) * w, const MMAX_(tau) * tau,
@@ -6464,9 +6480,11 @@ MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mm
             value = MMAX_(small_loss)(entries, count, x_target, tau, w, function);
         } else {
             const double root = mmax_f64_sqrt(q_target), beyond = MMAX_(below_tau)(x_target, tau, w, c, unit);
+            const int sorted = few && count <= MMAX_SORTED;
+            value = sorted ? MMAX_(few_loss)(entries, count, at, tau, w, function) : 0;
             for (int after = 0; after < 2; ++after) {
                 const size_t from = after ? at + 1 : 0, to = after ? count : at;
-                if (from < to) {
+                if (!sorted && from < to) {
                     value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor, tau, w,
                                                                c, function);
                 }

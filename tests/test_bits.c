@@ -361,7 +361,7 @@ static void check_crowd(int entmax, size_t cols)
 static void test_crowds(void)
 {
     TEST("sparsemax, entmax15: rows with few entries near the maximum beside rows with many") {
-        static const size_t widths[] = {9, 16, 24, 40, 90, 300, CROWD_COLS};
+        static const size_t widths[] = {9, 16, 24, 40, 90, 150, 300, CROWD_COLS};
         random_state = 77;
         for (size_t k = 0; k < COUNT(widths); ++k) {
             fill_crowd(widths[k]);

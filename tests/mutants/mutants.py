@@ -488,11 +488,9 @@ m("side by side: the halves are not merged", "if (count > 16) {", "if (0) {", "f
 m = function("MMAX_STATIC void MMAX_(begin_lanes)(", "avx2")
 m("side by side: NaN is not seen",
   "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_load(u + i * MMAX_GROUP), mmax_v_set(MMAX_REAL_MAX)));", "", "special_cases")
-m("side by side: -inf stays", "mmax_v_max(mmax_v_set(-2), MMAX_(in_units)(below, &w->units))",
-  "MMAX_(in_units)(below, &w->units)", "golden forward special_cases")
 
 m = function("MMAX_STATIC int MMAX_(collect_lanes)(", "avx2")
-m("side by side: too many candidates", "next < w->n[r] || count > room", "next < w->n[r]", "forward passes")
+m("side by side: too many candidates", "next < w->n[r] || count > room", "next < w->n[r]", "bits")
 m("side by side: too many for the room", "next < w->n[r] || count > room", "count > room", "forward passes")
 m("side by side: as many as the last row has", "w->most = count > w->most ? count : w->most;", "w->most = count;",
   "bits forward special_cases")
@@ -505,7 +503,6 @@ m("side by side: many candidates have tau of the first", "w->count[r] > MMAX_SOR
   "w->exact[r];", "forward passes")
 m("side by side: few candidates are searched like many", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
   "w->searched[r];", "forward bits")
-m("side by side: a loss depends on the rows before", "collects || w->heads > 0 ||", "w->heads > 0 ||", "bits")
 m("side by side: scores beyond the type's range", "mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))", "mmax_m_none()",
   "special_cases forward")
 
@@ -525,6 +522,10 @@ m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_s
 m = function("MMAX_INLINE double MMAX_(threshold_loss_part)(")
 m("entmax15 loss: the factor 2 of the entries below tau", "? q : 2 * q", "? q : q", "losses")
 m("entmax15 loss: 2/3", "(mmax_real)(2.0 / 3)", "(mmax_real)(1.0 / 3)", "losses")
+
+m = function("MMAX_INLINE double MMAX_(few_loss)(")
+m("threshold loss: the target counts twice", "v > 0 && i != target", "v > 0", "losses")
+m("threshold loss: entries outside the support count", "v > 0 && i != target", "i != target", "losses")
 
 m = function("MMAX_INLINE double MMAX_(small_loss)(")
 m("entmax15 loss: a sign where it is small", "3 - missing", "3 + missing", "losses")
