@@ -6139,8 +6139,7 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
             MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at);
         }
     }
-    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
-    {
+    for (int h = 0; h < MMAX_ABREAST; ++h) {
         float *const u = w->u + h * MMAX_WIDTH;
         mmax_mask bad = mmax_m_none();
         mmax_vec max;
