@@ -609,9 +609,9 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #            define MMAX_NOTHROW nothrow, unused
 #        endif
 #        define MMAX_STATIC static inline __attribute__((MMAX_NOTHROW))
-#        if defined(__clang__) || defined(__OPTIMIZE__)
+#        if defined(__OPTIMIZE__)
 #            define MMAX_INLINE static inline __attribute__((always_inline, MMAX_NOTHROW))
-#        else /* gcc -O0 takes four times as long where it must inline */
+#        else /* at -O0 compilers take up to twelve times as long where they must inline */
 #            define MMAX_INLINE MMAX_STATIC
 #        endif
 #        define MMAX_RARE                static inline __attribute__((cold, MMAX_NOTHROW)) /* quick to compile */
