@@ -964,42 +964,35 @@ MMAX_INLINE uint32_t mmax_f32_floor(double a)
 /* ==== checks ==== */
 
 /* An array that a call was given. */
-enum { MMAX_X, MMAX_Y, MMAX_GX, MMAX_GY, MMAX_GX_OR_NULL, MMAX_GP, MMAX_ROWS, MMAX_ROWS_OR_NULL };
+enum { MMAX_X, MMAX_Y, MMAX_GX, MMAX_GY, MMAX_GX_OR_NULL, MMAX_GP, MMAX_ROWS, MMAX_ROWS_OR_NULL, MMAX_ROLES };
 typedef struct mmax_array {
     const void *p;
     int role;
     int output;
 } mmax_array;
 
-/* Row stride and row length of an array of entries, in bytes; 0 for the others. */
-MMAX_INLINE size_t mmax_stride_of(const mmax_array *a, const mmax_shape *s)
-{
-    switch (a->role) {
-    case MMAX_X: return s->x_stride;
-    case MMAX_Y: return s->y_stride;
-    case MMAX_GX:
-    case MMAX_GX_OR_NULL: return s->gx_stride;
-    case MMAX_GY: return s->gy_stride;
-    default: return 0;
-    }
-}
+/* What the arrays of a call measure. */
+typedef struct mmax_measures {
+    size_t rows, cols, size;   /* of an entry */
+    size_t stride[MMAX_ROLES]; /* 0 for what has no entries */
+} mmax_measures;
 
-MMAX_INLINE size_t mmax_extent_of(const mmax_array *a, const mmax_shape *s, size_t size)
+MMAX_INLINE size_t mmax_extent_of(const mmax_array *a, const mmax_measures *m)
 {
     if (a->role == MMAX_GP) {
         return sizeof(mmax_multimax_grads);
     }
     if (a->role >= MMAX_ROWS) {
-        return s->rows * sizeof(double);
+        return m->rows * sizeof(double);
     }
-    return ((s->rows - 1) * mmax_stride_of(a, s) + s->cols) * size;
+    return ((m->rows - 1) * m->stride[a->role] + m->cols) * m->size;
 }
 
 /* Whether writing to a disturbs b in a way that no function allows. */
-MMAX_STATIC int mmax_collide(const mmax_array *a, const mmax_array *b, const mmax_shape *s, size_t size)
+MMAX_STATIC int mmax_collide(const mmax_array *a, const mmax_array *b, const mmax_measures *m)
 {
     const uintptr_t p = (uintptr_t)a->p, q = (uintptr_t)b->p;
-    const size_t a_stride = mmax_stride_of(a, s), b_stride = mmax_stride_of(b, s);
+    const size_t a_stride = m->stride[a->role], b_stride = m->stride[b->role];
     const int both_entries = a->role < MMAX_GP && b->role < MMAX_GP;
     if (!a->p || !b->p || !(a->role < MMAX_GP || b->role < MMAX_GP)) {
         return 0;
@@ -1007,13 +1000,13 @@ MMAX_STATIC int mmax_collide(const mmax_array *a, const mmax_array *b, const mma
     if (both_entries && p == q && a_stride == b_stride) {
         return a->output && b->output;
     }
-    if (p < q ? q - p >= mmax_extent_of(a, s, size) : p - q >= mmax_extent_of(b, s, size)) {
+    if (p < q ? q - p >= mmax_extent_of(a, m) : p - q >= mmax_extent_of(b, m)) {
         return 0;
     }
     if (both_entries && a_stride == b_stride) {
         /* Rows that interleave: the offset within a stride leaves room for both. */
-        const size_t offset = (size_t)(p < q ? q - p : p - q) % (a_stride * size);
-        return !(offset >= s->cols * size && offset + s->cols * size <= a_stride * size);
+        const size_t offset = (size_t)(p < q ? q - p : p - q) % (a_stride * m->size), row = m->cols * m->size;
+        return !(offset >= row && offset + row <= a_stride * m->size);
     }
     return 1;
 }
@@ -1058,13 +1051,20 @@ MMAX_STATIC mmax_status mmax_check_targets(mmax_targets *t, const mmax_shape *s)
     return MMAX_OK;
 }
 
+MMAX_INLINE void mmax_default_stride(size_t *stride, const mmax_shape *s)
+{
+    if (*stride == 0 || s->rows == 1) {
+        *stride = s->cols;
+    }
+}
+
 /* Everything that section "errors" of the interface lists, in the order of the status values. Fills in the defaults
  * of s and t. `extra` is what the caller found wrong with its own arguments. */
 MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size_t count, size_t size,
                                    mmax_status extra, mmax_targets *t)
 {
-    size_t *const strides[4] = {&s->x_stride, &s->y_stride, &s->gx_stride, &s->gy_stride};
     const size_t limit = SIZE_MAX / 2;
+    mmax_measures m;
     for (size_t i = 0; i < count; ++i) {
         const int role = arrays[i].role;
         if (!arrays[i].p && role != MMAX_GX_OR_NULL && role != MMAX_GP && role != MMAX_ROWS_OR_NULL) {
@@ -1074,16 +1074,23 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
     if (extra == MMAX_ERR_NULL || (t && !t->index)) {
         return MMAX_ERR_NULL;
     }
-    for (int i = 0; i < 4; ++i) {
-        if (*strides[i] == 0 || s->rows == 1) {
-            *strides[i] = s->cols;
-        }
-    }
+    mmax_default_stride(&s->x_stride, s);
+    mmax_default_stride(&s->y_stride, s);
+    mmax_default_stride(&s->gx_stride, s);
+    mmax_default_stride(&s->gy_stride, s);
     if (s->cols > limit / size || s->rows > limit / sizeof(double)) {
         return MMAX_ERR_SHAPE;
     }
+    memset(&m, 0, sizeof m);
+    m.rows = s->rows;
+    m.cols = s->cols;
+    m.size = size;
+    m.stride[MMAX_X] = s->x_stride;
+    m.stride[MMAX_Y] = s->y_stride;
+    m.stride[MMAX_GX] = m.stride[MMAX_GX_OR_NULL] = s->gx_stride;
+    m.stride[MMAX_GY] = s->gy_stride;
     for (size_t i = 0; i < count; ++i) {
-        const size_t stride = mmax_stride_of(&arrays[i], s);
+        const size_t stride = m.stride[arrays[i].role];
         if (arrays[i].p && arrays[i].role < MMAX_GP &&
             (stride < s->cols || (s->rows > 1 && stride > (limit / size - s->cols) / (s->rows - 1)))) {
             return MMAX_ERR_SHAPE;
@@ -1109,7 +1116,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
     }
     for (size_t i = 0; i < count; ++i) {
         for (size_t j = 0; j < count; ++j) {
-            if (i != j && arrays[i].output && mmax_collide(&arrays[i], &arrays[j], s, size)) {
+            if (i != j && arrays[i].output && mmax_collide(&arrays[i], &arrays[j], &m)) {
                 return MMAX_ERR_ALIAS;
             }
         }

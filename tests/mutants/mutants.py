@@ -21,21 +21,22 @@ def function(anchor, tier="scalar"):
 # ---- checks ----
 m = function("MMAX_STATIC int mmax_collide(")
 m("alias: neighbours count as overlapping", "? q - p >= mmax", "? q - p > mmax", "special_cases memory")
-m("alias: one entry may overlap", "? q - p >= mmax_extent_of(a, s, size)",
-  "? q - p + size >= mmax_extent_of(a, s, size)", "special_cases")
-m("alias: other side, one entry may overlap", ": p - q >= mmax_extent_of(b, s, size)",
-  ": p - q + size >= mmax_extent_of(b, s, size)", "special_cases")
-m("alias: interleaved rows must leave a gap before", "offset >= s->cols * size &&", "offset > s->cols * size &&",
-  "special_cases")
-m("alias: interleaved rows must leave a gap after", "<= a_stride * size)", "< a_stride * size)", "special_cases")
-m("alias: interleaved rows may overlap by one", "offset + s->cols * size <= a_stride * size",
-  "offset + s->cols * size <= a_stride * size + size", "special_cases")
+m("alias: one entry may overlap", "? q - p >= mmax_extent_of(a, m)",
+  "? q - p + m->size >= mmax_extent_of(a, m)", "special_cases")
+m("alias: other side, one entry may overlap", ": p - q >= mmax_extent_of(b, m)",
+  ": p - q + m->size >= mmax_extent_of(b, m)", "special_cases")
+m("alias: interleaved rows must leave a gap before", "offset >= row &&", "offset > row &&", "special_cases")
+m("alias: interleaved rows must leave a gap after", "<= a_stride * m->size)", "< a_stride * m->size)", "special_cases")
+m("alias: interleaved rows may overlap by one", "offset + row <= a_stride * m->size",
+  "offset + row <= a_stride * m->size + m->size", "special_cases")
 m("alias: same pointer is enough for in place", "p == q && a_stride == b_stride", "p == q", "special_cases")
+
+m = function("MMAX_INLINE void mmax_default_stride(")
+m("shape: strides matter for one row", "*stride == 0 || s->rows == 1", "*stride == 0", "special_cases")
 
 m = function("MMAX_STATIC mmax_status mmax_check(")
 m("shape: stride one below cols passes", "(stride < s->cols ||", "(stride + 1 < s->cols ||", "special_cases")
 m("shape: length one above cols passes", "s->lengths[row] > s->cols", "s->lengths[row] > s->cols + 1", "special_cases")
-m("shape: strides matter for one row", "*strides[i] == 0 || s->rows == 1", "*strides[i] == 0", "special_cases")
 m("shape: rows * stride may overflow", "(s->rows > 1 && stride > (limit / size - s->cols) / (s->rows - 1))", "0",
   "special_cases")
 m("param: scale that rounds to 0 passes", "s->scale <= 7.006492321624085e-46", "s->scale < 7.006492321624085e-46",
