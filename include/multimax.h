@@ -6937,6 +6937,7 @@ typedef struct MMAX_(back) {
     mmax_real *gx;
     const mmax_real *gy, *y, *x;
     size_t n;
+    int roots; /* entmax15: without `careful`, the first pass leaves sqrt(y) in gx for the second, which costs a store */
 } MMAX_(back);
 
 /* Without `careful`, for w = y and w = sqrt(y): masks need no attention as long as every number is finite, since y = 0
@@ -6949,7 +6950,9 @@ typedef struct MMAX_(back) {
         const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                        \
         const mmax_vec gy_ = careful ? mmax_v_keep(active_, MMAX_(load_upto)(r->gy + at, left, masked)) \
                                      : MMAX_(load_upto)(r->gy + at, left, zero);                        \
-        const mmax_vec w_ = MMAX_(weight)(y_, active_, &o, c, function);
+        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                        \
+                                ? MMAX_(load_upto)(r->gx + at, left, zero)                              \
+                                : MMAX_(weight)(y_, active_, &o, c, function);
 
 /* First pass: the sums of w gy and, for sparsemax and entmax15, of w. Returns whether nothing is in the way of the
  * second; what an infinite or NaN gy does, the sums show. */
@@ -6960,6 +6963,7 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const MMAX_(origin) o = MMAX_(log_origin)();
+    const int rooted = 0;
     mmax_mask bad = mmax_m_none();
     mmax_vec squares[MMAX_REGS]; /* of x: none of them is above their sum */
     const int two = function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15;
@@ -6974,6 +6978,9 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
             terms_[0] = mmax_v_fma(w_, gy_, terms_[0]);                         \
             if (two) {                                                          \
                 terms_[1] = mmax_v_add(terms_[1], w_);                          \
+            }                                                                   \
+            if (function == MMAX_BACK_ENTMAX15 && !careful && r->roots) {       \
+                MMAX_(store_upto)(r->gx + at, left, w_);                        \
             }                                                                   \
             if (function == MMAX_BACK_SPARSEMAX) {                              \
                 bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                  \
@@ -7005,6 +7012,7 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
     const MMAX_(origin) o = MMAX_(log_origin)();
+    const int rooted = r->roots;
     MMAX_(kinks) kinks;
     if (order) {
         kinks = slopes->kinks;
@@ -7207,6 +7215,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     next.y = y;
     next.x = x;
     next.n = s->cols;
+    next.roots = gx != gy && gx != y && bytes <= MMAX_LONG_BYTES;
     r = next;
     for (size_t row = 0; row < s->rows; ++row) {
         const int more = row + 1 < s->rows;

@@ -264,8 +264,10 @@ static void check_special_rows(const function *f, size_t n, int which)
         check_isa(f, n, isa, &fma_seen);
         check_in_batch(f, &c, MAX_ROWS, 1, 0, 0);
         check_in_batch(f, &c, MAX_ROWS, 2, 0, 0);
-        if (f->kind == FORWARD) {
-            check_in_batch(f, &c, 1 + random_below(17), 1, X, 0);
+        for (int r = GY; r <= X; ++r) {
+            if (has(f, HAS_OUT) && has(f, 1u << r) && (f->kind == FORWARD || f->kind == BACKWARD)) {
+                check_in_batch(f, &c, 1 + random_below(17), 1, r, 0);
+            }
         }
     }
 }

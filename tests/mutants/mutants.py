@@ -567,6 +567,10 @@ m = function("    define MMAX_LOADS(at, left)")
 m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(r->gy + at, left, masked))",
   "MMAX_(load_upto)(r->gy + at, left, zero)", "special_cases")
 
+m = function("MMAX_INLINE void MMAX_(backward)(mmax_real *gx", "avx2")
+m("backward: roots of entmax15 replace gy", "gx != gy && gx != y", "gx != y", "bits")
+m("backward: roots of entmax15 replace y", "gx != gy && gx != y", "gx != gy", "special_cases bits")
+
 m = function("MMAX_INLINE int MMAX_(back_sums)(", "avx2")
 m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
 m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }", "",
