@@ -6244,8 +6244,11 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
         }
     }
     for (size_t r = 0; r < MMAX_GROUP; ++r) {
-        w->high[r] = (float)w->exact[r];
-        w->low[r] = (float)(w->exact[r] - (double)w->high[r]);
+        /* Rounded to float's digits by the bits: a conversion and its way back, two lanes at a time, gcc 12 drops. */
+        const uint64_t bits = mmax_f64_bits(w->exact[r]), odd = bits >> 29 & 1;
+        const double high = mmax_f64_from_bits((bits + (0xfffffff + odd)) & 0xffffffffe0000000);
+        w->high[r] = (float)high;
+        w->low[r] = (float)(w->exact[r] - high);
     }
     MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
