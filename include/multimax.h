@@ -5794,7 +5794,6 @@ MMAX_INLINE void MMAX_(set_units)(MMAX_(candidates) * w, mmax_real max, const MM
 MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *x, size_t n, const MMAX_(call) * c,
                                         int function)
 {
-    const mmax_real unit = function == MMAX_SPARSEMAX ? 1 : (mmax_real)0.5;
     MMAX_LINE mmax_real heads[MMAX_HEADS];
     mmax_real max;
     double top;
@@ -5820,7 +5819,7 @@ MMAX_INLINE int MMAX_(begin_candidates)(MMAX_(candidates) * w, const mmax_real *
     }
     {
         /* A little below, so that rounding loses no candidate. */
-        const double reach = mmax_product(1.0 / ((double)unit * c->scale), 0.001 - (double)w->start);
+        const double reach = mmax_product(1.0 / w->unit, 0.001 - (double)w->start);
         const double bound = (double)max - reach;
         const double slack = bound < 0 ? -bound : bound;
         const double low = bound - mmax_product(slack, 1e-6);
@@ -6279,6 +6278,11 @@ MMAX_INLINE size_t MMAX_(group_of)(MMAX_(lanes) * w, const mmax_shape *s, size_t
     return w->rows;
 }
 #        define MMAX_IS_ALONE(w, r) (((w)->alone[(r) / MMAX_WIDTH] >> (r) % MMAX_WIDTH & 1) != 0)
+MMAX_INLINE MMAX_(tau) MMAX_(lane_tau)(const MMAX_(lanes) * w, size_t r)
+{
+    const MMAX_(tau) tau = {w->high[r], w->low[r], w->max[r], 0};
+    return tau;
+}
 
 MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) * w, const mmax_shape *s,
                                         const MMAX_(call) * c, int function)
@@ -6292,7 +6296,7 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
         if (MMAX_UNLIKELY(MMAX_IS_ALONE(w, r))) {
             MMAX_(threshold_row)(y, x, w->n[r], c, function);
         } else {
-            const MMAX_(tau) tau = {w->high[r], w->low[r], w->max[r], 0};
+            const MMAX_(tau) tau = MMAX_(lane_tau)(w, r);
             const size_t n = w->n[r];
             units.max = tau.max;
             if (n <= MMAX_WIDTH) {
@@ -6489,13 +6493,15 @@ MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mm
             value = MMAX_(small_loss)(entries, count, x_target, tau, w, function);
         } else {
             const double root = mmax_f64_sqrt(q_target), beyond = MMAX_(below_tau)(x_target, tau, w, c, unit);
-            const int sorted = few && count <= MMAX_SORTED;
-            value = sorted ? MMAX_(few_loss)(entries, count, at, tau, w, function) : 0;
-            for (int after = 0; after < 2; ++after) {
-                const size_t from = after ? at + 1 : 0, to = after ? count : at;
-                if (!sorted && from < to) {
-                    value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor, tau, w,
-                                                               c, function);
+            if (few && count <= MMAX_SORTED) {
+                value = MMAX_(few_loss)(entries, count, at, tau, w, function);
+            } else {
+                for (int after = 0; after < 2; ++after) {
+                    const size_t from = after ? at + 1 : 0, to = after ? count : at;
+                    if (from < to) {
+                        value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor,
+                                                                   tau, w, c, function);
+                    }
                 }
             }
             if (function == MMAX_SPARSEMAX) {
@@ -6587,10 +6593,8 @@ MMAX_INLINE void MMAX_(threshold_losses)(const MMAX_(batch) * b, const mmax_shap
             MMAX_TAUS(function, MMAX_, search, (&lanes, b->x + row * b->x_stride, b->x_stride, c, 1));
         }
         for (size_t r = 0; r < rows; ++r) {
-            const MMAX_(lane_found) lane = {{lanes.high[r], lanes.low[r], lanes.max[r], 0},
-                                            lanes.kept[r],
-                                            lanes.count[r],
-                                            MMAX_IS_ALONE(&lanes, r)};
+            const MMAX_(lane_found)
+                lane = {MMAX_(lane_tau)(&lanes, r), lanes.kept[r], lanes.count[r], MMAX_IS_ALONE(&lanes, r)};
             MMAX_(threshold_loss_row)(b, row + r, &lane, c, function);
         }
 #    endif
