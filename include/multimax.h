@@ -2268,6 +2268,7 @@ MMAX_INLINE void MMAX_(store_part)(mmax_real *p, ptrdiff_t count, mmax_vec a)
 }
 #        define mmax_v_load_part(p, count, fill) MMAX_(load_part)(p, count, fill)
 #        define mmax_v_store_part(p, count, a)   MMAX_(store_part)(p, count, a)
+#        define MMAX_PARTS_CHEAP                 0
 MMAX_INLINE mmax_vec MMAX_(first)(mmax_vec a, ptrdiff_t count)
 {
     mmax_real lanes[MMAX_WIDTH];
@@ -2275,6 +2276,8 @@ MMAX_INLINE mmax_vec MMAX_(first)(mmax_vec a, ptrdiff_t count)
     return MMAX_(load_part)(lanes, count, mmax_v_zero());
 }
 #        define mmax_v_first(a, count) MMAX_(first)(a, count)
+#    else
+#        define MMAX_PARTS_CHEAP 1 /* cheaper than a question whether there is one */
 #    endif
 
 /* A product that is to be added to something */
@@ -2305,6 +2308,15 @@ MMAX_INLINE void MMAX_(store_upto)(mmax_real *p, ptrdiff_t count, mmax_vec a)
 MMAX_INLINE mmax_vec MMAX_(first_upto)(mmax_vec a, ptrdiff_t count)
 {
     return count >= MMAX_WIDTH ? a : mmax_v_first(a, count);
+}
+/* The last register of a short row, with 1 to MMAX_WIDTH entries. */
+MMAX_INLINE mmax_vec MMAX_(load_last)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
+{
+    return MMAX_PARTS_CHEAP ? mmax_v_load_part(p, count, fill) : MMAX_(load_upto)(p, count, fill);
+}
+MMAX_INLINE mmax_vec MMAX_(first_last)(mmax_vec a, ptrdiff_t count)
+{
+    return MMAX_PARTS_CHEAP ? mmax_v_first(a, count) : MMAX_(first_upto)(a, count);
 }
 
 /* ---- asking for lines before they are needed; k is the number of a register in its block ---- */
@@ -3392,15 +3404,17 @@ MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(double sum)
     return w;
 }
 
-MMAX_INLINE mmax_vec MMAX_(scaled)(mmax_vec e, const MMAX_(scaling) * w, int clamped)
+/* `negative` says whether e may be. */
+MMAX_INLINE mmax_vec MMAX_(scaled)(mmax_vec e, const MMAX_(scaling) * w, int clamped, int negative)
 {
     const mmax_vec factor = mmax_v_set(w->factor);
     if (clamped) {
-        e = mmax_v_keep(mmax_v_le(mmax_v_set(w->smallest), mmax_v_abs(e)), e);
+        e = mmax_v_keep(mmax_v_le(mmax_v_set(w->smallest), negative ? mmax_v_abs(e) : e), e);
     }
 #    if MMAX_PASS_DOUBLE
     {
-        const mmax_vec top = clamped ? mmax_v_keep(mmax_v_le(mmax_v_set(w->bound), mmax_v_abs(e)), e) : e;
+        const mmax_vec size = negative ? mmax_v_abs(e) : e;
+        const mmax_vec top = clamped ? mmax_v_keep(mmax_v_le(mmax_v_set(w->bound), size), e) : e;
         return mmax_v_fma(e, factor, mmax_v_mul(top, mmax_v_set(w->rest)));
     }
 #    else
@@ -3417,11 +3431,11 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
     const mmax_vec last = whole < n ? mmax_v_load(y + n - MMAX_WIDTH) : mmax_v_zero();
 #    define MMAX_STEP(at, left, k, part)                                   \
         const mmax_vec e_ = MMAX_(load_upto)(y + at, left, mmax_v_zero()); \
-        MMAX_(store_upto)(y + at, left, MMAX_(scaled)(e_, &w, clamped));
+        MMAX_(store_upto)(y + at, left, MMAX_(scaled)(e_, &w, clamped, 1));
     MMAX_SWEEP(whole, MMAX_STEP);
 #    undef MMAX_STEP
     if (whole < n) {
-        mmax_v_store(y + n - MMAX_WIDTH, MMAX_(scaled)(last, &w, clamped));
+        mmax_v_store(y + n - MMAX_WIDTH, MMAX_(scaled)(last, &w, clamped, 1));
     }
 }
 
@@ -4138,9 +4152,10 @@ MMAX_INLINE void MMAX_(short_sum)(MMAX_(sum) * sum, const mmax_vec *pair, int on
         MMAX_(fold)(pair, sum->sum);
     }
 #        else
-    (void)one;
+    mmax_vec all[MMAX_REGS];
+    MMAX_EACH(k) { all[k] = one && k > 0 ? mmax_v_zero() : pair[k]; }
     MMAX_(sum_clear)(sum);
-    MMAX_(sum_add)(sum, pair);
+    MMAX_(sum_add)(sum, all);
 #        endif
 }
 
@@ -4180,10 +4195,34 @@ MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
     }
 #        endif
 }
-MMAX_INLINE void MMAX_(short_totals)(double *totals, mmax_vec (*pairs)[MMAX_REGS], int one)
+/* The same from MMAX_WIDTH rows of n <= MMAX_PAIR terms, `stride` apart, with zeros past them: MMAX_SHORT_FILLED(n) are
+ * read. With limits, only what is below its row's counts. */
+#        define MMAX_SHORT_FILLED(n) ((n) <= MMAX_WIDTH ? MMAX_WIDTH : (n) <= MMAX_LANES ? MMAX_LANES : MMAX_PAIR)
+MMAX_INLINE mmax_vec MMAX_(load_below)(const mmax_real *p, mmax_vec limit)
+{
+    const mmax_vec term = mmax_v_load(p);
+    return mmax_v_keep(mmax_v_lt(term, limit), term);
+}
+MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, size_t stride, size_t n,
+                                     const mmax_real *limits)
 {
     MMAX_(sum) sums[MMAX_WIDTH];
-    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { MMAX_(short_sum)(&sums[r], pairs[r], one); }
+    for (int r = 0; r < MMAX_WIDTH; ++r, terms += stride) {
+        const mmax_vec limit = limits ? mmax_v_set(limits[r]) : mmax_v_zero();
+        mmax_vec pair[MMAX_REGS];
+#        define MMAX_TERM(at) (limits ? MMAX_(load_below)(terms + (at), limit) : mmax_v_load(terms + (at)))
+        pair[0] = MMAX_TERM(0);
+        if (n <= MMAX_WIDTH) {
+            MMAX_(short_sum)(&sums[r], pair, 1);
+        } else {
+            MMAX_EACH(k) { pair[k] = MMAX_TERM(k * MMAX_WIDTH); }
+            if (n > MMAX_LANES) {
+                MMAX_EACH(k) { pair[k] = mmax_v_add(pair[k], MMAX_TERM(MMAX_LANES + k * MMAX_WIDTH)); }
+            }
+            MMAX_(short_sum)(&sums[r], pair, 0);
+        }
+#        undef MMAX_TERM
+    }
     MMAX_(totals)(totals, sums);
 }
 
@@ -4253,6 +4292,40 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_at)(const MMAX_(origins) * of, size_t r, 
     return o;
 }
 
+/* The scalings of MMAX_WIDTH rows. */
+typedef struct MMAX_(scalings) {
+    MMAX_LINE mmax_real factor[MMAX_WIDTH];
+    MMAX_LINE mmax_real smallest[MMAX_WIDTH];
+#        if MMAX_PASS_DOUBLE
+    MMAX_LINE mmax_real rest[MMAX_WIDTH];
+    MMAX_LINE mmax_real bound[MMAX_WIDTH];
+#        endif
+} MMAX_(scalings);
+
+MMAX_INLINE void MMAX_(scalings_of)(MMAX_(scalings) * to, const double *totals)
+{
+    for (int r = 0; r < MMAX_WIDTH; ++r) { /* simple: compilers divide for all rows at once */
+        const MMAX_(scaling) w = MMAX_(scaling_of)(totals[r]);
+        to->factor[r] = w.factor;
+        to->smallest[r] = w.smallest;
+#        if MMAX_PASS_DOUBLE
+        to->rest[r] = w.rest;
+        to->bound[r] = w.bound;
+#        endif
+    }
+}
+MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(const MMAX_(scalings) * of, size_t r)
+{
+    MMAX_(scaling) w;
+    w.factor = of->factor[r];
+    w.smallest = of->smallest[r];
+#        if MMAX_PASS_DOUBLE
+    w.rest = of->rest[r];
+    w.bound = of->bound[r];
+#        endif
+    return w;
+}
+
 #    endif
 
 /* Where two registers hold a block, what begins and ends a row takes as long as the entries of a short one. */
@@ -4265,8 +4338,9 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
     const int sigma = mmax_is_sigma(function), store = r->y != r->x;
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = r->n;
-    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS], smallest = mmax_v_zero(), largest = mmax_v_zero();
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
+    MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_LANES];
     MMAX_LINE double totals[MMAX_WIDTH];
     mmax_real range = MMAX_REAL_MAX;
     MMAX_(origins) o;
@@ -4306,12 +4380,14 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
         {
             max[0] = mmax_v_max(max[k], max[0]);
             smallest = function == MMAX_TANHMAX ? smallest : mmax_v_min(min[k], smallest);
-            pairs[i][k] = pair[k];
+            if (function == MMAX_EVSOFTMAX) {
+                mmax_v_store(sums + i * MMAX_LANES + (size_t)(k * MMAX_WIDTH), pair[k]);
+            }
         }
         mmax_v_store(high + i * MMAX_WIDTH, max[0]);
     }
     if (function == MMAX_EVSOFTMAX) {
-        MMAX_(short_totals)(totals, pairs, 0);
+        MMAX_(short_totals)(totals, sums, MMAX_LANES, MMAX_LANES, NULL);
     }
     MMAX_(origins_of)(&o, high, MMAX_(all_usual)(smallest, largest, c, function), totals, n, c, function);
     if (!o.good) {
@@ -4467,119 +4543,103 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    if MMAX_FAST
 struct MMAX_(group) {
     const mmax_real *x;
-    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
+    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR];      /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
+    MMAX_LINE mmax_real summed[MMAX_WIDTH * MMAX_PAIR]; /* TanhMax: 2 cosh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
     MMAX_(origins) origins;
 };
 
-/* A row's registers, and the distance of the rows in `e`; `one` says that one register will do. */
-#        define MMAX_GROUP_REGISTERS(one, n) ((one) ? (size_t)1 : ((n) + MMAX_WIDTH - 1) / MMAX_WIDTH)
-#        define MMAX_GROUP_STRIDE(one)       ((size_t)((one) ? MMAX_WIDTH : MMAX_PAIR))
+/* step(at, left, last) for each register of a row: `last`, known to the compiler, says whether it may be a part. Loops
+ * that are not unrolled: a question for each register whether it is there and whole took longer. */
+#        define MMAX_EACH_REGISTER(n, step)                             \
+            do {                                                        \
+                const size_t last_ = ((n)-1) / MMAX_WIDTH * MMAX_WIDTH; \
+                for (size_t at_ = 0; at_ < last_; at_ += MMAX_WIDTH) {  \
+                    step(at_, (ptrdiff_t)MMAX_WIDTH, 0)                 \
+                }                                                       \
+                {                                                       \
+                    step(last_, (ptrdiff_t)((n)-last_), 1)              \
+                }                                                       \
+            } while (0)
 
-MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
-                                    int one)
+/* The zeros that short_totals wants past the registers of a row. */
+MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n)
+{
+    for (size_t at = (n + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH; at < MMAX_SHORT_FILLED(n); at += MMAX_WIDTH) {
+        mmax_v_store(terms + at, mmax_v_zero());
+    }
+}
+
+MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function)
 {
     const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
-    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
-    const mmax_real *const x = g->x;
-    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
+    const int wants_min = !sigma && function != MMAX_TANHMAX && !c->clears;
+    const size_t n = b->cols, x_stride = b->x_stride;
+    const mmax_real *row = g->x;
+    mmax_real *e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
-    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const mmax_real *const row = x + r * x_stride;
+    for (size_t r = 0; r < MMAX_WIDTH; ++r, row += x_stride, e += MMAX_PAIR) {
         const mmax_vec first = mmax_v_set(row[0]);
-        mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_zero(), pair[MMAX_REGS];
-#        define MMAX_TERM(i)                                                                                           \
-            const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                  \
-            const mmax_vec logit = MMAX_(load_upto)(row + at, (ptrdiff_t)(n - at), first);                             \
+        mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK);
+#        define MMAX_STEP(at, left, last)                                                                              \
+            const mmax_vec logit = last ? MMAX_(load_last)(row + at, left, first) : mmax_v_load(row + at);             \
             const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
-            row_max = (i) == 0 ? score : mmax_v_max(score, row_max);                                                   \
+            row_max = mmax_v_max(score, row_max);                                                                      \
             if (sigma) {                                                                                               \
                 largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
-                mmax_v_store(g->e + r * MMAX_GROUP_STRIDE(one) + at, score);                                           \
-            } else {                                                                                                   \
+                mmax_v_store(e + at, score);                                                                           \
+            }                                                                                                          \
+            if (wants_min) {                                                                                           \
                 row_min = mmax_v_min(logit, row_min);                                                                  \
             }                                                                                                          \
             if (function == MMAX_EVSOFTMAX) {                                                                          \
-                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, (ptrdiff_t)(n - at)));                          \
+                mmax_v_store(e + at, last ? MMAX_(first_last)(logit, left) : logit);                                   \
             }
-        MMAX_EACH(k)
-        {
-            pair[k] = mmax_v_zero();
-            if ((size_t)k < registers) {
-                MMAX_TERM(k)
-            }
-        }
-        MMAX_EACH(k)
-        {
-            if ((size_t)k + MMAX_REGS < registers) {
-                MMAX_TERM(k + MMAX_REGS)
-            }
-        }
-#        undef MMAX_TERM
-        smallest = sigma ? smallest : mmax_v_min(row_min, smallest);
-        mmax_v_store(high + r * MMAX_WIDTH, row_max);
+        MMAX_EACH_REGISTER(n, MMAX_STEP);
+#        undef MMAX_STEP
         if (function == MMAX_EVSOFTMAX) {
-            MMAX_EACH(k) { pairs[r][k] = pair[k]; }
+            MMAX_(fill_short)(e, n);
         }
+        smallest = wants_min ? mmax_v_min(row_min, smallest) : smallest;
+        mmax_v_store(high + r * MMAX_WIDTH, row_max);
     }
     if (function == MMAX_EVSOFTMAX) {
-        MMAX_(short_totals)(g->total, pairs, one);
+        MMAX_(short_totals)(g->total, g->e, MMAX_PAIR, n, NULL);
     }
     mmax_v_store(g->low, smallest);
     MMAX_(origins_of)(&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), g->total, n, c, function);
 }
 
-/* One register of exponentials to `e`; what is summed. */
-MMAX_INLINE mmax_vec MMAX_(group_term)(mmax_real *e, mmax_vec score, const MMAX_(origin) * o, const MMAX_(call) * c,
-                                       int function)
-{
-    mmax_vec term, summed;
-    if (function == MMAX_TANHMAX) {
-        MMAX_(sinh_cosh)(score, &term, &summed, o, o->unit, c, MMAX_ROW_CLAMP);
-    } else {
-        term = summed = MMAX_(exp_part)(score, o, c, function, MMAX_ROW_CLAMP);
-    }
-    mmax_v_store(e, term);
-    return summed;
-}
-
-MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
-                                  int one)
+MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function)
 {
     const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
-    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), x_stride = b->x_stride;
-    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
-    const mmax_real *const x = g->x;
-    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const mmax_real *const row = x + r * x_stride;
-        mmax_real *const e_row = g->e + r * MMAX_GROUP_STRIDE(one);
+    const size_t n = b->cols, x_stride = b->x_stride;
+    mmax_real *const summed = function == MMAX_TANHMAX ? g->summed : g->e;
+    const mmax_real *row = g->x;
+    for (size_t r = 0, from = 0; r < MMAX_WIDTH; ++r, row += x_stride, from += MMAX_PAIR) {
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
-        mmax_vec pair[MMAX_REGS];
-#        define MMAX_TERM(e, i)                                                                                       \
-            const size_t at = (size_t)(i)*MMAX_WIDTH;                                                                 \
-            const ptrdiff_t left = (ptrdiff_t)(n - at);                                                               \
-            const mmax_vec score = sigma ? mmax_v_load(e_row + at) : MMAX_(load_upto)(row + at, left, mmax_v_zero()); \
-            e = MMAX_(first_upto)(MMAX_(group_term)(e_row + at, score, &o, c, function), left);
-        MMAX_EACH(k)
-        {
-            pair[k] = mmax_v_zero();
-            if ((size_t)k < registers) {
-                MMAX_TERM(pair[k], k)
-            }
-            if ((size_t)k + MMAX_REGS < registers) {
-                mmax_vec second;
-                MMAX_TERM(second, k + MMAX_REGS)
-                pair[k] = mmax_v_add(pair[k], second);
-            }
-        }
-#        undef MMAX_TERM
-        MMAX_EACH(k) { pairs[r][k] = pair[k]; }
+#        define MMAX_STEP(at, left, last)                                                   \
+            const mmax_vec score = sigma  ? mmax_v_load(g->e + from + at)                   \
+                                   : last ? MMAX_(load_last)(row + at, left, mmax_v_zero()) \
+                                          : mmax_v_load(row + at);                          \
+            mmax_vec e;                                                                     \
+            if (function == MMAX_TANHMAX) {                                                 \
+                mmax_vec sinh2;                                                             \
+                MMAX_(sinh_cosh)(score, &sinh2, &e, &o, o.unit, c, MMAX_ROW_CLAMP);         \
+                mmax_v_store(g->e + from + at, sinh2);                                      \
+            } else {                                                                        \
+                e = MMAX_(exp_part)(score, &o, c, function, MMAX_ROW_CLAMP);                \
+            }                                                                               \
+            mmax_v_store(summed + from + at, last ? MMAX_(first_last)(e, left) : e);
+        MMAX_EACH_REGISTER(n, MMAX_STEP);
+#        undef MMAX_STEP
+        MMAX_(fill_short)(summed + from, n);
     }
-    MMAX_(short_totals)(g->total, pairs, one);
+    MMAX_(short_totals)(g->total, summed, MMAX_PAIR, n, NULL);
 }
 
 MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
@@ -4591,47 +4651,40 @@ MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
     return together >= 0;
 }
 
-/* One copy of each pass, for one register a row and for several. */
+/* One copy of each pass. */
 #        define MMAX_INSTANCE(name, function)                                                      \
             MMAX_STATIC void MMAX_(begin_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b, \
                                                          const MMAX_(call) * c)                    \
             {                                                                                      \
-                if (b->cols <= MMAX_WIDTH) {                                                       \
-                    MMAX_(group_begin)(g, b, c, function, 1);                                      \
-                } else {                                                                           \
-                    MMAX_(group_begin)(g, b, c, function, 0);                                      \
-                }                                                                                  \
+                MMAX_(group_begin)(g, b, c, function);                                             \
             }                                                                                      \
             MMAX_STATIC void MMAX_(exp_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,   \
                                                        const MMAX_(call) * c)                      \
             {                                                                                      \
-                if (b->cols <= MMAX_WIDTH) {                                                       \
-                    MMAX_(group_exp)(g, b, c, function, 1);                                        \
-                } else {                                                                           \
-                    MMAX_(group_exp)(g, b, c, function, 0);                                        \
-                }                                                                                  \
+                MMAX_(group_exp)(g, b, c, function);                                               \
             }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        undef MMAX_INSTANCE
 
 /* The last pass. */
-MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, int one)
+MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, int negative)
 {
-    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n), y_stride = b->y_stride;
-    mmax_real *const y = b->y + from * y_stride;
+    const size_t n = b->cols;
+    MMAX_(scalings) scalings;
+    MMAX_(scalings_of)(&scalings, g->total);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        mmax_real *const row = y + r * y_stride;
-        const double total = g->total[r];
-        const MMAX_(scaling) w = MMAX_(scaling_of)(total);
-        if (MMAX_UNLIKELY(!mmax_f64_is_finite(total))) {
-            MMAX_(fill_special)(row, g->x + r * b->x_stride, n, 1, 0);
-            continue;
-        }
-        for (size_t i = 0; i < registers; ++i) {
-            const size_t at = i * MMAX_WIDTH;
-            const mmax_vec e = mmax_v_load(g->e + r * MMAX_GROUP_STRIDE(one) + at);
-            MMAX_(store_upto)(row + at, (ptrdiff_t)(n - at), MMAX_(scaled)(e, &w, 1));
+        mmax_real *const y = b->y + (from + r) * b->y_stride;
+        const mmax_real *const e = g->e + r * MMAX_PAIR;
+        if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
+            MMAX_(fill_special)(y, g->x + r * b->x_stride, n, 1, 0);
+        } else {
+            const MMAX_(scaling) w = MMAX_(scaling_at)(&scalings, r);
+#        define MMAX_STEP(at, left, last)                                                \
+            const mmax_vec weight = MMAX_(scaled)(mmax_v_load(e + at), &w, 1, negative); \
+            MMAX_(store_upto)(y + at, left, weight);
+            MMAX_EACH_REGISTER(n, MMAX_STEP);
+#        undef MMAX_STEP
         }
     }
 }
@@ -4639,11 +4692,13 @@ MMAX_STATIC void MMAX_(weights_of_group)(const MMAX_(group) * g, const MMAX_(bat
                                          const MMAX_(call) * c)
 {
     (void)c;
-    if (b->cols <= MMAX_WIDTH) {
-        MMAX_(group_weights)(g, b, row, 1);
-    } else {
-        MMAX_(group_weights)(g, b, row, 0);
-    }
+    MMAX_(group_weights)(g, b, row, 0);
+}
+MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
+                                                const MMAX_(call) * c)
+{
+    (void)c;
+    MMAX_(group_weights)(g, b, row, 1);
 }
 /* The passes over a group and its end, as normalise below takes them. */
 #        define MMAX_IN_GROUPS(name, end) MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end)
@@ -4741,26 +4796,17 @@ MMAX_STATIC void MMAX_(log_multimax2_rows)(const MMAX_(batch) * b, const MMAX_(c
 
 #    if MMAX_FAST
 /* log(sum / exp(maximum)) of each row of a group, with the arithmetic of exp_sums_of. */
-MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, const MMAX_(batch) * b,
-                                       const MMAX_(call) * c, int one)
+MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * g, const MMAX_(batch) * b,
+                                          const MMAX_(call) * c)
 {
-    const size_t n = b->cols, registers = MMAX_GROUP_REGISTERS(one, n);
     MMAX_LINE mmax_real e_max[MMAX_WIDTH];
-    mmax_vec pairs[MMAX_WIDTH][MMAX_REGS];
+    MMAX_LINE mmax_real limits[MMAX_WIDTH];
     double others[MMAX_WIDTH];
     mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->origins.max), mmax_v_load(g->origins.rounder), c));
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const mmax_vec limit = mmax_v_set((mmax_real)(0.999 * (double)e_max[r]));
-        mmax_vec *const pair = pairs[r];
-        MMAX_EACH(k) { pair[k] = mmax_v_zero(); }
-        for (size_t i = 0; i < registers; ++i) {
-            const size_t at = i * MMAX_WIDTH, k = i % MMAX_REGS;
-            const mmax_vec e =
-                MMAX_(first_upto)(mmax_v_load(g->e + r * MMAX_GROUP_STRIDE(one) + at), (ptrdiff_t)(n - at));
-            pair[k] = mmax_v_add(pair[k], mmax_v_keep(mmax_v_lt(e, limit), e));
-        }
+        limits[r] = (mmax_real)(0.999 * (double)e_max[r]);
     }
-    MMAX_(short_totals)(others, pairs, one);
+    MMAX_(short_totals)(others, g->e, MMAX_PAIR, b->cols, limits);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const double top = (double)e_max[r], total = g->total[r];
         /* without a branch, as it would be taken at random */
@@ -4769,15 +4815,6 @@ MMAX_INLINE void MMAX_(group_log_sums)(double *log_sum, const MMAX_(group) * g, 
         log_sum[r] = mmax_f64_from_bits(rest) / top;
     }
     MMAX_F64_(log1ps)(log_sum, MMAX_WIDTH);
-}
-MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * g, const MMAX_(batch) * b,
-                                          const MMAX_(call) * c)
-{
-    if (b->cols <= MMAX_WIDTH) {
-        MMAX_(group_log_sums)(log_sum, g, b, c, 1);
-    } else {
-        MMAX_(group_log_sums)(log_sum, g, b, c, 0);
-    }
 }
 
 /* In a group no score is masked and no maximum large: nothing overflows or is subnormal on the way, as in a moderate row,
@@ -5363,7 +5400,7 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
         MMAX_(loss_target)(&r, c, function);
         r.sum = g->total[i];
         r.log_sum = b->loss ? log_sum[i] : 0;
-        r.e = g->e + i * MMAX_GROUP_STRIDE(b->cols <= MMAX_WIDTH);
+        r.e = g->e + i * MMAX_PAIR;
         r.buffer = NULL;
         end(&r, c);
     }
@@ -6740,7 +6777,7 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 {
     const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(normalise)(&b, &c, MMAX_(tanhmax_rows), MMAX_IN_GROUPS(tanhmax, weights_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_(tanhmax_rows), MMAX_IN_GROUPS(tanhmax, signed_weights_of_group));
 }
 
 /* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */
@@ -7142,7 +7179,7 @@ MMAX_INLINE int MMAX_(back_group_of)(const MMAX_(back) * first, const mmax_shape
 {
     const mmax_vec zero = mmax_v_plus_zero(), scale = mmax_v_set((mmax_real)c->scale);
     const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(-MMAX_REAL_MAX);
-    const size_t n = s->cols, registers = MMAX_GROUP_REGISTERS(one, n);
+    const size_t n = s->cols, registers = one ? 1 : (n + MMAX_WIDTH - 1) / MMAX_WIDTH;
     const size_t gx_stride = s->gx_stride, gy_stride = s->gy_stride, y_stride = s->y_stride;
     MMAX_LINE double totals[MMAX_WIDTH];
     MMAX_(sum) sums[MMAX_WIDTH];
@@ -7567,8 +7604,9 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_MOST_ROWS
 #    undef MMAX_HALVE
 #    undef MMAX_ACROSS
-#    undef MMAX_GROUP_REGISTERS
-#    undef MMAX_GROUP_STRIDE
+#    undef MMAX_SHORT_FILLED
+#    undef MMAX_EACH_REGISTER
+#    undef MMAX_PARTS_CHEAP
 #    undef MMAX_IN_GROUPS
 #    undef mmax_v_whole
 #    undef MMAX_TOGETHER

@@ -215,7 +215,7 @@ m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MM
 
 # ---- rows and groups of rows ----
 m = function("MMAX_INLINE void MMAX_(scale_row)(", "avx2")
-m("rows: the last register is not scaled", "MMAX_(scaled)(last, &w, clamped)", "last", "golden forward")
+m("rows: the last register is not scaled", "MMAX_(scaled)(last, &w, clamped, 1)", "last", "golden forward")
 
 m = function("MMAX_RARE void MMAX_(sum_join)(")
 m("long: the sum keeps its old origin", "mmax_product(scaled[j], factor)", "scaled[j]", "forward")
@@ -275,10 +275,23 @@ m("rows left over: have the loss of the first", "b->loss ? b->loss + from : NULL
 m("rows left over: have the target of the first", "b->index ? b->index + from : NULL", "b->index", "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
-m("short rows: the largest is that of the last register",
-  "(i) == 0 ? score : mmax_v_max(score, row_max)", "score", "bits special_cases forward")
-m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_upto)(logit, (ptrdiff_t)(n - at))", "logit",
-  "bits")
+m("short rows: the largest is that of the last register", "mmax_v_max(score, row_max)", "score",
+  "bits special_cases forward")
+m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(logit, left)", "logit", "bits")
+m("short rows: the smallest is not looked for", "!sigma && function != MMAX_TANHMAX && !c->clears", "0",
+  "bits special_cases losses")
+
+m = function("MMAX_INLINE void MMAX_(fill_short)(", "avx2")
+m("short rows: old terms past the end are summed", "mmax_v_store(terms + at, mmax_v_zero());", "", "bits forward")
+
+m = function("MMAX_INLINE void MMAX_(group_exp)(", "avx2")
+m("short rows: tanhmax sums sinh", "sinh2, &e, &o", "e, &sinh2, &o", "bits")
+m("short rows: what is past the end is summed", "MMAX_(first_last)(e, left)", "e", "bits forward")
+
+m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(", "avx2")
+m("short rows: the factor is that of the first", "of->factor[r]", "of->factor[0]", "bits forward")
+m("short rows: too small is what is so for the first", "of->smallest[r]", "of->smallest[0]", "bits")
+m("short rows: f64, the rest of the factor is that of the first", "of->rest[r]", "of->rest[0]", "bits")
 
 m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx2")
 m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
@@ -293,17 +306,18 @@ m("short rows: masked entries without the last pass for them", "|| c->clears ||"
 m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_set(c->safe))",
   "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
 
-m = function("MMAX_INLINE mmax_vec MMAX_(group_term)(", "avx2")
-m("short rows: tanhmax sums sinh", "return summed;", "return term;", "bits")
+m = function("MMAX_INLINE mmax_vec MMAX_(scaled)(", "avx2")
+m("weights: negative ones of tanhmax count as too small", "negative ? mmax_v_abs(e) : e), e);", "e), e);",
+  "bits golden forward")
 
 m = function("MMAX_INLINE int MMAX_(all_have_targets)(", "avx2")
 m("short rows: an ignored row is read", "together >= 0", "1", "bits special_cases losses")
 
 m = function("MMAX_INLINE void MMAX_(group_weights)(", "avx2")
-m("short rows: NaN is not seen", "!mmax_f64_is_finite(total)", "0", "bits")
-m("short rows: masked entries of a NaN row are NaN", "g->x + r * b->x_stride, n, 1, 0", "row, n, 1, 0", "bits")
+m("short rows: NaN is not seen", "!mmax_f64_is_finite(g->total[r])", "0", "bits")
+m("short rows: masked entries of a NaN row are NaN", "g->x + r * b->x_stride, n, 1, 0", "y, n, 1, 0", "bits")
 
-m = function("MMAX_INLINE void MMAX_(group_log_sums)(", "avx2")
+m = function("MMAX_STATIC void MMAX_(log_sums_of_group)(", "avx2")
 m("short rows: the rest beside a large entry is lost", "total >= 1.75 * top", "1", "bits losses")
 m("short rows: equal largest entries are left out", "total >= 1.75 * top", "0", "bits losses")
 
@@ -322,7 +336,7 @@ m("short rows: NaN is not seen by the logarithm", "!mmax_f64_is_finite(g->total[
 
 m = function("MMAX_INLINE void MMAX_(group_losses)(", "avx2")
 m("short rows: NaN is not seen by the loss", "!mmax_f64_is_finite(g->total[i])", "0", "bits special_cases")
-m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_GROUP_STRIDE", "g->e + 0 * MMAX_GROUP_STRIDE",
+m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_PAIR", "g->e",
   "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(normalise)(", "avx2")
