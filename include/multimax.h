@@ -2277,7 +2277,7 @@ MMAX_INLINE mmax_vec MMAX_(first)(mmax_vec a, ptrdiff_t count)
 }
 #        define mmax_v_first(a, count) MMAX_(first)(a, count)
 #    else
-#        define MMAX_PARTS_CHEAP 1 /* cheaper than a question whether there is one */
+#        define MMAX_PARTS_CHEAP (MMAX_WIDTH > 1) /* cheaper than a question whether there is one */
 #    endif
 
 /* A product that is to be added to something */
@@ -6137,6 +6137,7 @@ typedef struct MMAX_(lanes) {
     size_t rows, n[MMAX_GROUP];
     const float *from[MMAX_GROUP]; /* what is searched of a row: all, its heads, its candidates */
     size_t count[MMAX_GROUP], most;
+    int even;  /* whether these are equal */
     int heads; /* groups to come that ask the heads at once: within 1 of the maximum there were too many */
     MMAX_(units) units;
     MMAX_LINE float u[MMAX_GROUP_MOST * MMAX_GROUP]; /* columns: first of x */
@@ -6150,14 +6151,21 @@ typedef struct MMAX_(lanes) {
     unsigned alone[MMAX_ABREAST];                             /* rows that must go by themselves */
 } MMAX_(lanes);
 
-/* Columns `at` and following of MMAX_WIDTH rows that have count[r] entries; the others are -inf. */
-MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size_t *count, size_t at)
+/* Columns `at` and following of MMAX_WIDTH rows that have count[r] entries; the others are -inf. `even`: all have as
+ * many, and more than `at`. */
+MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size_t *count, size_t at, int even)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
     mmax_vec block[MMAX_WIDTH];
-    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r)
-    {
-        block[r] = MMAX_(load_upto)(rows[r] + (count[r] > at ? at : 0), (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
+    if (even) {
+        const ptrdiff_t left = count[0] - at < MMAX_WIDTH ? (ptrdiff_t)(count[0] - at) : MMAX_WIDTH;
+        MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { block[r] = MMAX_(load_last)(rows[r] + at, left, masked); }
+    } else {
+        MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r)
+        {
+            block[r] =
+                MMAX_(load_upto)(rows[r] + (count[r] > at ? at : 0), (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
+        }
     }
 #        if defined(mmax_v_zip_low)
     MMAX_(turn_square)(block);
@@ -6179,7 +6187,7 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
     const size_t most = w->most, sorted = most <= 16 ? 16 : MMAX_SORTED, columns = most < sorted ? sorted : most;
     for (size_t at = 0; at < columns; at += MMAX_WIDTH) {
         for (size_t r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
-            MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at);
+            MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at, w->even && at < most);
         }
     }
     for (int h = 0; h < MMAX_ABREAST; ++h) {
@@ -6216,6 +6224,7 @@ MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
         mmax_v_store(w->bound + r, mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low));
     }
     w->most = 0;
+    w->even = 0;
     for (size_t r = 0; r < w->rows; ++r) {
         size_t next = 0;
         size_t count = MMAX_(append_above)(w->kept[r], 0, room, x + r * x_stride, w->n[r], &next, w->bound[r]);
@@ -6238,14 +6247,21 @@ MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
 MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_stride, const MMAX_(call) * c,
                                      int collects, int function)
 {
+    size_t entries = 0;
     int wide;
     w->units = MMAX_(units_of)(c, function);
     w->most = 0;
     for (size_t r = 0; r < MMAX_GROUP; ++r) {
-        w->from[r] = x + (r < w->rows ? r * x_stride : 0);
-        w->count[r] = r < w->rows ? w->n[r] : 0;
-        w->most = w->count[r] > w->most ? w->count[r] : w->most;
+        w->from[r] = x;
+        w->count[r] = 0;
     }
+    for (size_t r = 0; r < w->rows; ++r) {
+        w->from[r] = x + r * x_stride;
+        w->count[r] = w->n[r];
+        w->most = w->n[r] > w->most ? w->n[r] : w->most;
+        entries += w->n[r];
+    }
+    w->even = entries == w->most * MMAX_GROUP;
     wide = collects || w->most > MMAX_HEADS;
     if (wide) {
         for (size_t r = 0; r < MMAX_GROUP; ++r) {
@@ -6262,6 +6278,7 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
                 w->count[r] = MMAX_HEADS;
             }
             w->most = MMAX_HEADS;
+            w->even = w->rows == MMAX_GROUP;
             MMAX_(begin_lanes)(w, 0);
             MMAX_TAUS(function, MMAX_, sorted, (w->start, w->u, MMAX_HEADS, MMAX_GROUP));
             (void)MMAX_(collect_lanes)(w, x, x_stride, MMAX_GROUP_MOST, 0);
@@ -6306,10 +6323,15 @@ MMAX_INSTANCE(entmax15, MMAX_ENTMAX15)
 /* The lanes' rows from `row` on: as many as may go together, or none. */
 MMAX_INLINE size_t MMAX_(group_of)(MMAX_(lanes) * w, const mmax_shape *s, size_t row, const MMAX_(call) * c)
 {
-    for (w->rows = 0; w->rows < MMAX_GROUP && row + w->rows < s->rows && !c->general; ++w->rows) {
-        w->n[w->rows] = s->lengths ? s->lengths[row + w->rows] : s->cols;
-        if (w->n[w->rows] > MMAX_GROUP_COLS) {
-            break;
+    const size_t left = s->rows - row, rows = left < MMAX_GROUP ? left : MMAX_GROUP;
+    w->rows = c->general || (!s->lengths && s->cols > MMAX_GROUP_COLS) ? 0 : rows;
+    for (size_t r = 0; r < MMAX_GROUP; ++r) {
+        w->n[r] = s->cols;
+    }
+    for (size_t r = 0; s->lengths && r < w->rows; ++r) {
+        w->n[r] = s->lengths[row + r];
+        if (w->n[r] > MMAX_GROUP_COLS) {
+            w->rows = r;
         }
     }
     return w->rows;
@@ -6326,18 +6348,22 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
 {
     MMAX_(units) units;
     MMAX_(call) plain = *c;
+    unsigned any_alone = 0;
     plain.general = 0; /* which spares the loops a question */
     MMAX_TAUS(function, MMAX_, search, (w, x, s->x_stride, c, 0));
     units = w->units;
+    for (int h = 0; h < MMAX_ABREAST; ++h) {
+        any_alone |= w->alone[h];
+    }
     for (size_t r = 0; r < w->rows; ++r, x += s->x_stride, y += s->y_stride) {
-        if (MMAX_UNLIKELY(MMAX_IS_ALONE(w, r))) {
-            MMAX_(threshold_row)(y, x, w->n[r], c, function);
+        const size_t n = w->n[r];
+        if (MMAX_UNLIKELY(any_alone != 0) && MMAX_IS_ALONE(w, r)) {
+            MMAX_(threshold_row)(y, x, n, c, function);
         } else {
             const MMAX_(tau) tau = MMAX_(lane_tau)(w, r);
-            const size_t n = w->n[r];
             units.max = tau.max;
-            if (n <= MMAX_WIDTH) {
-                const mmax_vec logits = MMAX_(load_upto)(x, (ptrdiff_t)n, mmax_v_zero());
+            if (n <= MMAX_WIDTH) { /* not 0: such a row is alone */
+                const mmax_vec logits = MMAX_(load_last)(x, (ptrdiff_t)n, mmax_v_zero());
                 MMAX_(store_upto)(y, (ptrdiff_t)n, MMAX_(weight_above)(logits, &tau, &units, &plain, function));
             } else {
                 MMAX_(threshold_weights)(y, x, n, &tau, &units, &plain, function, 0, 1);

@@ -505,6 +505,7 @@ m("side by side: NaN is not seen",
   "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_load(u + i * MMAX_GROUP), mmax_v_set(MMAX_REAL_MAX)));", "", "special_cases")
 
 m = function("MMAX_STATIC int MMAX_(collect_lanes)(", "avx2")
+m("threshold: rows count as having equally many candidates", "w->even = 0;", "", "bits forward")
 m("side by side: too many candidates", "next < w->n[r] || count > room", "next < w->n[r]", "bits")
 m("side by side: too many for the room", "next < w->n[r] || count > room", "count > room", "forward passes")
 m("side by side: as many as the last row has", "w->most = count > w->most ? count : w->most;", "w->most = count;",
@@ -514,6 +515,7 @@ m("side by side: a bound of NaN", "mmax_v_select(mmax_v_ne(low, low), mmax_v_set
 m("side by side: rows without candidates have a maximum", "w->max[r] = MMAX_MASK;", "", "forward special_cases passes")
 
 m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
+m("threshold: rows of a group count as equally long", "entries == w->most * MMAX_GROUP", "1", "bits special_cases")
 m("side by side: many candidates have tau of the first", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
   "w->exact[r];", "forward passes")
 m("side by side: few candidates are searched like many", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
