@@ -3953,14 +3953,13 @@ MMAX_INLINE double MMAX_(two_to)(mmax_real power)
     return power < -1022 ? 0 : mmax_f64_from_bits((uint64_t)(1023 + (int)power) << 52);
 }
 
-/* All but the last pass; without `store` only whether all blocks are ordinary ones, which is returned. */
+/* All but the last pass, adding to l->sum; without `store` only whether all blocks are ordinary ones, which is returned. */
 MMAX_RARE int MMAX_(long_begin)(MMAX_(long) * l, const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f,
                                 int store)
 {
     const int sigma = mmax_is_sigma(f->function);
     mmax_real lowest = MMAX_REAL_MAX; /* of the scores, times log2(e) */
     int masked = 0;
-    MMAX_(sum_clear)(&l->sum);
     l->count = 0;
     MMAX_EACH_BLOCK(r->n)
     {
@@ -4021,7 +4020,8 @@ MMAX_RARE void MMAX_(lower)(mmax_real *y, size_t n, mmax_real power)
     if (power > MMAX_LOWERED + 66) {
         MMAX_(fill)(y, n, 0);
     } else {
-        const mmax_real half = (mmax_real)((int)power / 2);
+        const int halved = (int)power / 2;
+        const mmax_real half = (mmax_real)halved;
         const mmax_vec once = mmax_v_set((mmax_real)MMAX_(two_to)(-half));
         const mmax_vec again = mmax_v_set((mmax_real)MMAX_(two_to)(half - power));
         const mmax_vec smallest = mmax_v_set((mmax_real)MMAX_(two_to)(power - MMAX_LOWERED));
@@ -4040,6 +4040,7 @@ MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const
 {
     MMAX_(long) l;
     double total;
+    MMAX_(sum_clear)(&l.sum);
     for (int store = r->y != r->x; store <= 1; ++store) {
         if (!MMAX_(long_begin)(&l, r, c, f, store)) {
             return MMAX_IS_NORMAL;
@@ -4577,11 +4578,11 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     const MMAX_(call) constants = *call, *const c = &constants;
     const int wants_min = !sigma && function != MMAX_TANHMAX && !c->clears;
     const size_t n = b->cols, x_stride = b->x_stride;
-    const mmax_real *row = g->x;
     mmax_real *e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
-    for (size_t r = 0; r < MMAX_WIDTH; ++r, row += x_stride, e += MMAX_PAIR) {
+    for (size_t r = 0; r < MMAX_WIDTH; ++r, e += MMAX_PAIR) {
+        const mmax_real *const row = g->x + r * x_stride;
         const mmax_vec first = mmax_v_set(row[0]);
         mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK);
 #        define MMAX_STEP(at, left, last)                                                                              \
@@ -4619,8 +4620,8 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t n = b->cols, x_stride = b->x_stride;
     mmax_real *const summed = function == MMAX_TANHMAX ? g->summed : g->e;
-    const mmax_real *row = g->x;
-    for (size_t r = 0, from = 0; r < MMAX_WIDTH; ++r, row += x_stride, from += MMAX_PAIR) {
+    for (size_t r = 0, from = 0; r < MMAX_WIDTH; ++r, from += MMAX_PAIR) {
+        const mmax_real *const row = g->x + r * x_stride;
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
 #        define MMAX_STEP(at, left, last)                                                   \
             const mmax_vec score = sigma  ? mmax_v_load(g->e + from + at)                   \
