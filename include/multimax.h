@@ -4153,10 +4153,9 @@ MMAX_INLINE void MMAX_(short_sum)(MMAX_(sum) * sum, const mmax_vec *pair, int on
         MMAX_(fold)(pair, sum->sum);
     }
 #        else
-    mmax_vec all[MMAX_REGS];
-    MMAX_EACH(k) { all[k] = one && k > 0 ? mmax_v_zero() : pair[k]; }
+    (void)one;
     MMAX_(sum_clear)(sum);
-    MMAX_(sum_add)(sum, all);
+    MMAX_(sum_add)(sum, pair);
 #        endif
 }
 
@@ -4212,8 +4211,8 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, siz
         const mmax_vec limit = limits ? mmax_v_set(limits[r]) : mmax_v_zero();
         mmax_vec pair[MMAX_REGS];
 #        define MMAX_TERM(at) (limits ? MMAX_(load_below)(terms + (at), limit) : mmax_v_load(terms + (at)))
-        pair[0] = MMAX_TERM(0);
         if (n <= MMAX_WIDTH) {
+            MMAX_EACH(k) { pair[k] = k == 0 ? MMAX_TERM(0) : mmax_v_zero(); }
             MMAX_(short_sum)(&sums[r], pair, 1);
         } else {
             MMAX_EACH(k) { pair[k] = MMAX_TERM(k * MMAX_WIDTH); }
@@ -4229,13 +4228,18 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, siz
 
 MMAX_INLINE int MMAX_(all)(mmax_mask m) { return mmax_m_bits(m) == (1u << MMAX_WIDTH) - 1u; }
 
+/* Whether all_usual asks for the smallest logit. */
+MMAX_INLINE int MMAX_(wants_smallest)(const MMAX_(call) * c, int function)
+{
+    return !mmax_is_sigma(function) && function != MMAX_TANHMAX && !c->clears;
+}
 /* Whether all scores may be taken as they are: `smallest` is of all logits, for MultiMax `largest` of all |s|. */
 MMAX_INLINE int MMAX_(all_usual)(mmax_vec smallest, mmax_vec largest, const MMAX_(call) * c, int function)
 {
     if (mmax_is_sigma(function)) {
         return MMAX_(all)(mmax_v_le(largest, mmax_v_set(c->safe)));
     }
-    return function == MMAX_TANHMAX || c->clears || MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
+    return !MMAX_(wants_smallest)(c, function) || MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
 }
 
 /* The origins of MMAX_WIDTH rows. */
@@ -4576,7 +4580,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
 {
     const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
-    const int wants_min = !sigma && function != MMAX_TANHMAX && !c->clears;
+    const int wants_min = MMAX_(wants_smallest)(c, function);
     const size_t n = b->cols, x_stride = b->x_stride;
     mmax_real *e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];

@@ -278,7 +278,7 @@ m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the largest is that of the last register", "mmax_v_max(score, row_max)", "score",
   "bits special_cases forward")
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(logit, left)", "logit", "bits")
-m("short rows: the smallest is not looked for", "!sigma && function != MMAX_TANHMAX && !c->clears", "0",
+m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function)", "0",
   "bits special_cases losses")
 
 m = function("MMAX_INLINE void MMAX_(fill_short)(", "avx2")
@@ -302,7 +302,7 @@ m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx512")
 m("short rows: evsoftmax's mean is above the largest entry", "mmax_v_min(mean, max)", "mean", "bits forward")
 
 m = function("MMAX_INLINE int MMAX_(all_usual)(", "avx2")
-m("short rows: masked entries without the last pass for them", "|| c->clears ||", "|| 1 ||", "bits special_cases losses")
+m("short rows: masked entries without the last pass for them", "!MMAX_(wants_smallest)(c, function) ||", "1 ||", "bits special_cases losses")
 m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_set(c->safe))",
   "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
 
