@@ -203,6 +203,8 @@ static inline int uses_fma(int isa)
 #ifndef LENGTH_STEP
 #    define LENGTH_STEP 1
 #endif
+/* Of combinations, whose number is no multiple of 7. */
+#define CASE_STEP (LENGTH_STEP < 5 ? 1u : 7u)
 /* Round the lanes of every instruction set: single vectors, virtual lanes of 16 and 32, blocks of 128. */
 #if LENGTH_STEP < 5
 static const size_t row_lengths[] = {1,  2,  3,  4,  5,  6,   7,   8,   15,  16,  17,  31,

@@ -645,7 +645,7 @@ int main(void)
         static const size_t lengths[] = {10, 66, 300, 2500, 7000};
         FOR_EACH_LOSS(f)
         {
-            for (size_t k = 0; f->order && k < COUNT(lengths) * COUNT(shapes) * COUNT(distances); ++k) {
+            for (size_t k = 0; f->order && k < COUNT(lengths) * COUNT(shapes) * COUNT(distances); k += CASE_STEP) {
                 size_t n = lengths[k % COUNT(lengths)];
                 double distance = distances[k / COUNT(lengths) % COUNT(distances)];
                 mmax_multimax_params p = shapes[k / COUNT(lengths) / COUNT(distances)];
