@@ -2321,18 +2321,26 @@ MMAX_INLINE mmax_vec MMAX_(first_last)(mmax_vec a, ptrdiff_t count)
 
 /* ---- asking for lines before they are needed; k is the number of a register in its block ---- */
 #    define MMAX_LINE_REGISTERS (64 / (MMAX_WIDTH * (int)sizeof(mmax_real)))
-#    define MMAX_LATER          1024 /* bytes from what is stored to what is asked for */
+#    define MMAX_LATER          (1024 / sizeof(mmax_real)) /* entries from what is stored to what is asked for */
 MMAX_INLINE void MMAX_(fetch)(const mmax_real *p, int k)
 {
     if (MMAX_FAST && k % MMAX_LINE_REGISTERS == 0) {
         mmax_prefetch(p);
     }
 }
-/* For the first stores to y: those of half a line wait for it. */
+/* `later` entries from what is stored; nothing is read there. */
+MMAX_INLINE void MMAX_(fetch_after)(const mmax_real *y, size_t later, int k)
+{
+    if (MMAX_FAST && k % MMAX_LINE_REGISTERS == 0) {
+        mmax_prefetch((const void *)((uintptr_t)(const void *)y + later * sizeof(mmax_real)));
+    }
+}
+/* Where what is stored to may be in the first cache: stores of half a line wait for it all the same. */
+#    define MMAX_LATER_AT_LEAST (MMAX_LINE_REGISTERS > 1 ? MMAX_LATER : 0)
 MMAX_INLINE void MMAX_(fetch_later)(const mmax_real *y, int k)
 {
-    if (MMAX_FAST && MMAX_LINE_REGISTERS > 1 && k % MMAX_LINE_REGISTERS == 0) {
-        mmax_prefetch((const void *)((uintptr_t)(const void *)y + MMAX_LATER));
+    if (MMAX_LATER_AT_LEAST > 0) {
+        MMAX_(fetch_after)(y, MMAX_LATER, k);
     }
 }
 
@@ -2460,6 +2468,30 @@ MMAX_INLINE void MMAX_(sum_add)(MMAX_(sum) * total, const mmax_vec *lanes)
     mmax_dvec part[MMAX_DREGS];
     MMAX_(fold)(lanes, part);
     MMAX_EACH_D(j) { total->sum[j] = mmax_d_add(total->sum[j], part[j]); }
+#    endif
+}
+
+/* The same for lanes that are small beside the sum: in f32 the first half of them is added to the other first. */
+MMAX_INLINE void MMAX_(sum_add_small)(MMAX_(sum) * total, const mmax_vec *lanes)
+{
+#    if MMAX_PASS_DOUBLE
+    MMAX_EACH_D(j) { total->error[j] = mmax_d_add(total->error[j], mmax_d_add(lanes[j], lanes[MMAX_DREGS + j])); }
+#    elif MMAX_FAST && MMAX_WIDTH >= 8
+    mmax_dvec part[MMAX_DREGS], more[MMAX_DREGS];
+    MMAX_(fold_one)(mmax_v_add(lanes[0], lanes[MMAX_REGS / 2]), part);
+    MMAX_UNROLL for (int k = 1; k < MMAX_REGS / 2; ++k)
+    {
+        MMAX_(fold_one)(mmax_v_add(lanes[k], lanes[MMAX_REGS / 2 + k]), more);
+        MMAX_EACH_D(j) { part[j] = mmax_d_add(part[j], more[j]); }
+    }
+    MMAX_EACH_D(j) { total->sum[j] = mmax_d_add(total->sum[j], part[j]); }
+#    else
+    mmax_vec half[MMAX_REGS];
+    MMAX_EACH(k)
+    {
+        half[k] = 2 * k < MMAX_REGS ? mmax_v_add(lanes[k], lanes[(MMAX_REGS / 2 + k) % MMAX_REGS]) : mmax_v_zero();
+    }
+    MMAX_(sum_add)(total, half);
 #    endif
 }
 
@@ -3251,63 +3283,58 @@ MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const 
     return MMAX_(exp_end)(MMAX_(exp_begin)(x, o, c, kind), x, o, c, function, kind);
 }
 
-/* Second pass: exponentials relative to the origin, into y, and their sum. `next` is the row of logits that comes to be
- * read, or x.
+/* A row on its way through the passes. */
+typedef struct MMAX_(row) {
+    mmax_real *y;
+    const mmax_real *x;
+    size_t n;
+    const mmax_real *scores; /* x, or y where MultiMax has left sigma */
+    mmax_real *e;            /* its exponentials: y, or a buffer where their sum is all that is wanted */
+    const mmax_real *next;   /* logits that come to be read, or x */
+    size_t later;            /* entries from what is written to what comes to be, or 0 */
+    MMAX_(origin) origin;
+    const MMAX_(origin) * relative_to; /* what its exponentials are taken relative to */
+    double sum;                        /* for logarithms log(sum / exp(maximum)) */
+    int state;                         /* MMAX_IS_NORMAL, .. */
+} MMAX_(row);
+
+/* Second pass: exponentials relative to the origin, and their sums, of rows of one length and kind.
  * The roundings of a plain chain of additions would take a weight beyond 4 ULP. Entries MMAX_LANES apart are added in
  * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
  * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
  * The way from a score to the sum is longer than a processor looks ahead: where there are not too many registers to
- * hold, each step adds the last one's pairs and reduces the next one's scores.
+ * hold, each step adds the last one's pairs and reduces the next one's scores, be they those of the next row.
  */
 #    define MMAX_AHEAD      (MMAX_FAST && MMAX_REGS <= 4)
 #    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
-MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_real *x, size_t n, const mmax_real *next,
-                                const MMAX_(origin) * row_origin, const MMAX_(call) * call, int function, int kind)
+MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * call,
+                                 int function, int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
-    const MMAX_(origin) origin = *row_origin, *const o = &origin;
     const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
-    const size_t whole = n > MMAX_PAIR ? n - n % MMAX_PAIR : 0;
-    mmax_vec pair[MMAX_REGS];
     MMAX_(reduced) ahead[2][MMAX_REGS];
-    MMAX_(sum) sum[1];
-    MMAX_(sums_clear)(sum, 1);
+#    define MMAX_BEGIN(scores, origin)                                                                              \
+        MMAX_EACH(k_)                                                                                               \
+        {                                                                                                           \
+            ahead[0][k_] = MMAX_(exp_begin)(mmax_v_load((scores) + k_ * MMAX_WIDTH), origin, c, kind);              \
+            ahead[1][k_] = MMAX_(exp_begin)(mmax_v_load((scores) + MMAX_LANES + k_ * MMAX_WIDTH), origin, c, kind); \
+        }
 #    define MMAX_TERM(e, at, left)                                                                           \
         mmax_vec e = MMAX_(exp_part)(MMAX_(load_upto)(x + (at), left, mmax_v_zero()), o, c, function, kind); \
         MMAX_(store_upto)(y + (at), left, e);                                                                \
         e = MMAX_(first_upto)(e, left);
-    MMAX_EACH_REST(k)
-    {
-        const size_t at = whole + (size_t)(k * MMAX_WIDTH);
-        const ptrdiff_t left = (ptrdiff_t)(n - whole) - k * MMAX_WIDTH;
-        pair[k] = mmax_v_zero();
-        if (left > 0) {
-            MMAX_TERM(e0, at, left)
-            pair[k] = e0;
-            if (left > MMAX_LANES) {
-                MMAX_TERM(e1, at + MMAX_LANES, left - MMAX_LANES)
-                pair[k] = mmax_v_add(e0, e1);
-            }
-        }
-    }
-    if (whole == 0) {
-        MMAX_(sum_add)(sum, pair);
-    }
-#    define MMAX_BEGIN(at) MMAX_(exp_begin)(mmax_v_load(x + (at)), o, c, kind)
-#    define MMAX_STEP(e, half, k, first)                                           \
-        {                                                                          \
-            const mmax_vec x_ = mmax_v_load(x + first);                            \
-            MMAX_(fetch)(next + first, k);                                         \
-            MMAX_(fetch_later)(y + first, k);                                      \
-            if (MMAX_AHEAD) {                                                      \
-                const size_t next_ = at + MMAX_PAIR < whole ? at + MMAX_PAIR : at; \
-                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);      \
-                ahead[half][k] = MMAX_BEGIN(next_ + (first - at));                 \
-            } else {                                                               \
-                e = MMAX_(exp_part)(x_, o, c, function, kind);                     \
-            }                                                                      \
-            mmax_v_store(y + first, e);                                            \
+#    define MMAX_STEP(e, half, k, first)                                                                        \
+        {                                                                                                       \
+            const mmax_vec x_ = mmax_v_load(x + first);                                                         \
+            MMAX_(fetch)(next + first, k);                                                                      \
+            if (MMAX_AHEAD) {                                                                                   \
+                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);                                   \
+                ahead[half][k] = MMAX_(exp_begin)(mmax_v_load(ahead_x + (first - at)), &ahead_origin, c, kind); \
+            } else {                                                                                            \
+                e = MMAX_(exp_part)(x_, o, c, function, kind);                                                  \
+            }                                                                                                   \
+            mmax_v_store(y + first, e);                                                                         \
         }
 #    define MMAX_ADD(terms, k)                                                                           \
         {                                                                                                \
@@ -3315,57 +3342,94 @@ MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_r
             lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
             total[k] = sum_;                                                                             \
         }
-    if (MMAX_AHEAD && whole > 0) {
-        MMAX_EACH(k)
-        {
-            ahead[0][k] = MMAX_BEGIN(k * MMAX_WIDTH);
-            ahead[1][k] = MMAX_BEGIN(k * MMAX_WIDTH + MMAX_LANES);
-        }
+    if (MMAX_AHEAD && rows->n > MMAX_PAIR) {
+        MMAX_BEGIN(rows->scores, rows->relative_to)
     }
-    for (size_t chunk = 0; chunk < whole; chunk += MMAX_EXP_CHUNK) {
-        const size_t end = whole - chunk < MMAX_EXP_CHUNK ? whole : chunk + MMAX_EXP_CHUNK;
-        mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
-        MMAX_EACH(k)
+    for (size_t i = 0; i < count; ++i) {
+        const MMAX_(row) *const r = &rows[i], *const following = i + 1 < count ? r + 1 : r;
+        const mmax_real *const x = r->scores, *const next = r->next;
+        mmax_real *const y = r->e;
+        const size_t n = r->n, whole = n > MMAX_PAIR ? n - n % MMAX_PAIR : 0, later = r->later;
+        const MMAX_(origin) origin = *r->relative_to, *const o = &origin;
+        mmax_vec pair[MMAX_REGS];
+        MMAX_(sum) sum[1];
+        MMAX_(sums_clear)(sum, 1);
+        MMAX_EACH_REST(k)
         {
-            total[k] = above;
-            lost[k] = mmax_v_zero();
-            if (!MMAX_AHEAD && chunk == 0) {
-                MMAX_ADD(pair[k], k)
+            const size_t at = whole + (size_t)(k * MMAX_WIDTH);
+            const ptrdiff_t left = (ptrdiff_t)(n - whole) - k * MMAX_WIDTH;
+            pair[k] = mmax_v_zero();
+            if (left > 0) {
+                MMAX_TERM(e0, at, left)
+                pair[k] = e0;
+                if (left > MMAX_LANES) {
+                    MMAX_TERM(e1, at + MMAX_LANES, left - MMAX_LANES)
+                    pair[k] = mmax_v_add(e0, e1);
+                }
             }
         }
-        for (size_t at = chunk; at < end; at += MMAX_PAIR) {
+        if (whole == 0) {
+            MMAX_(sum_add)(sum, pair);
+        }
+        for (size_t chunk = 0; chunk < whole; chunk += MMAX_EXP_CHUNK) {
+            const size_t end = whole - chunk < MMAX_EXP_CHUNK ? whole : chunk + MMAX_EXP_CHUNK;
+            mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
             MMAX_EACH(k)
             {
-                const size_t first = at + (size_t)(k * MMAX_WIDTH), second = first + MMAX_LANES;
-                mmax_vec e0, e1;
-                if (MMAX_AHEAD) {
+                total[k] = above;
+                lost[k] = mmax_v_zero();
+                if (!MMAX_AHEAD && chunk == 0) {
                     MMAX_ADD(pair[k], k)
                 }
-                MMAX_STEP(e0, 0, k, first)
-                MMAX_STEP(e1, 1, k, second)
-                if (MMAX_AHEAD) {
-                    pair[k] = mmax_v_add(e0, e1);
-                } else {
-                    MMAX_ADD(mmax_v_add(e0, e1), k)
+            }
+            for (size_t at = chunk; at < end; at += MMAX_PAIR) {
+                const int is_last = at + MMAX_PAIR >= whole;
+                const mmax_real *const ahead_x = !is_last        ? x + at + MMAX_PAIR
+                                                 : following > r ? following->scores
+                                                                 : x + at;
+                const MMAX_(origin) ahead_origin = *(is_last ? following : r)->relative_to;
+                if (later > 0) {
+                    MMAX_EACH(k)
+                    {
+                        MMAX_(fetch_after)(y + at + k * MMAX_WIDTH, later, k);
+                        MMAX_(fetch_after)(y + at + MMAX_LANES + k * MMAX_WIDTH, later, k);
+                    }
                 }
+                MMAX_EACH(k)
+                {
+                    const size_t first = at + (size_t)(k * MMAX_WIDTH), second = first + MMAX_LANES;
+                    mmax_vec e0, e1;
+                    if (MMAX_AHEAD) {
+                        MMAX_ADD(pair[k], k)
+                    }
+                    MMAX_STEP(e0, 0, k, first)
+                    MMAX_STEP(e1, 1, k, second)
+                    if (MMAX_AHEAD) {
+                        pair[k] = mmax_v_add(e0, e1);
+                    } else {
+                        MMAX_ADD(mmax_v_add(e0, e1), k)
+                    }
+                }
+                (void)ahead_x;
+                (void)ahead_origin;
             }
-        }
-        MMAX_EACH(k)
-        {
-            if (MMAX_AHEAD) {
-                MMAX_ADD(pair[k], k)
-                pair[k] = mmax_v_zero();
+            MMAX_EACH(k)
+            {
+                if (MMAX_AHEAD) {
+                    MMAX_ADD(pair[k], k)
+                    pair[k] = mmax_v_zero();
+                }
+                total[k] = mmax_v_sub(total[k], above);
             }
-            total[k] = mmax_v_sub(total[k], above);
+            MMAX_(sum_add)(sum, total);
+            MMAX_(sum_add_small)(sum, lost);
         }
-        MMAX_(sum_add)(sum, total);
-        MMAX_(sum_add)(sum, lost);
+        sums[i] = sum[0];
     }
 #    undef MMAX_BEGIN
 #    undef MMAX_STEP
 #    undef MMAX_ADD
 #    undef MMAX_TERM
-    *row_sum = sum[0];
 }
 
 /* 1 - a b for a b near 1 */
@@ -3616,8 +3680,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
 typedef struct MMAX_(passes) {
     int function;
     int (*begin_row)(MMAX_(origin) *, int *careful, mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) *);
-    void (*exp_row)(MMAX_(sum) *, mmax_real *y, const mmax_real *x, size_t n, const mmax_real *next,
-                    const MMAX_(origin) *, const MMAX_(call) *);
+    void (*exp_rows)(MMAX_(sum) *, const MMAX_(row) *, size_t count, const MMAX_(call) *);
 } MMAX_(passes);
 
 /* One copy of each pass, shared by a function's forward, logarithm and loss. MultiMax leaves sigma in y. */
@@ -3644,17 +3707,16 @@ MMAX_STATIC int MMAX_(begin_multimax2)(MMAX_(origin) * o, int *careful, mmax_rea
     return MMAX_(begin_sigma)(o, careful, y, x, n, c, MMAX_MULTIMAX2);
 }
 /* Without MMAX_FAST all rows are GENERAL ones. */
-#    define MMAX_INSTANCE(name, function)                                                                   \
-        MMAX_STATIC void MMAX_(name)(MMAX_(sum) * sum, mmax_real * y, const mmax_real *x, size_t n,         \
-                                     const mmax_real *next, const MMAX_(origin) * o, const MMAX_(call) * c) \
-        {                                                                                                   \
-            if (MMAX_FAST && o->kind == MMAX_ROW_PLAIN) {                                                   \
-                MMAX_(exp_row)(sum, y, x, n, next, o, c, function, MMAX_ROW_PLAIN);                         \
-            } else if (MMAX_FAST && o->kind == MMAX_ROW_CLAMP) {                                            \
-                MMAX_(exp_row)(sum, y, x, n, next, o, c, function, MMAX_ROW_CLAMP);                         \
-            } else {                                                                                        \
-                MMAX_(exp_row)(sum, y, x, n, next, o, c, function, MMAX_ROW_GENERAL);                       \
-            }                                                                                               \
+#    define MMAX_INSTANCE(name, function)                                                                             \
+        MMAX_STATIC void MMAX_(name)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * c) \
+        {                                                                                                             \
+            if (MMAX_FAST && rows->relative_to->kind == MMAX_ROW_PLAIN) {                                             \
+                MMAX_(exp_rows)(sums, rows, count, c, function, MMAX_ROW_PLAIN);                                      \
+            } else if (MMAX_FAST && rows->relative_to->kind == MMAX_ROW_CLAMP) {                                      \
+                MMAX_(exp_rows)(sums, rows, count, c, function, MMAX_ROW_CLAMP);                                      \
+            } else {                                                                                                  \
+                MMAX_(exp_rows)(sums, rows, count, c, function, MMAX_ROW_GENERAL);                                    \
+            }                                                                                                         \
         }
 MMAX_INSTANCE(exp_softmax, MMAX_SOFTMAX)
 MMAX_INSTANCE(exp_evsoftmax, MMAX_EVSOFTMAX)
@@ -3802,24 +3864,32 @@ MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
 #    endif
 
 /* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. `next`: see
- * exp_row. */
+ * MMAX_(row). */
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const mmax_real *next,
                                     const MMAX_(origin) * o, const MMAX_(call) * c, const MMAX_(passes) * f,
                                     int careful, int sigma_there)
 {
     const int sigma = mmax_is_sigma(f->function);
+    MMAX_(row) r;
     MMAX_(sum) sum;
     if (sigma && !sigma_there) {
         MMAX_(store_sigma)(e, x, n, c, f->function, careful);
     }
-    f->exp_row(&sum, e, sigma ? e : x, n, next, o, c);
+    r.e = e;
+    r.n = n;
+    r.scores = sigma ? e : x;
+    r.next = next;
+    r.later = MMAX_LATER_AT_LEAST;
+    r.relative_to = o;
+    f->exp_rows(&sum, &r, 1, c);
     return MMAX_(sum_total)(&sum);
 }
 
-/* The sum of the exponentials that are below `bound`. */
-MMAX_STATIC double MMAX_(sum_below)(const mmax_real *e, size_t n, double bound)
+/* Sum / exp(maximum) - 1 where one entry has most of the sum: of exponentials that hold it, and `others`. */
+#    define MMAX_BELOW_MAX 0.999
+MMAX_STATIC double MMAX_(rest_of)(const mmax_real *e, size_t n, double others, double e_max)
 {
-    const mmax_vec limit = mmax_v_set((mmax_real)bound);
+    const mmax_vec limit = mmax_v_set((mmax_real)(MMAX_BELOW_MAX * e_max));
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
 #    define MMAX_STEP(at, left, k, part)                                   \
@@ -3827,12 +3897,14 @@ MMAX_STATIC double MMAX_(sum_below)(const mmax_real *e, size_t n, double bound)
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(mmax_v_lt(e_, limit), e_));
     MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
 #    undef MMAX_STEP
-    return MMAX_(sum_total)(sum);
+    return (others + MMAX_(sum_total)(sum)) / e_max;
 }
 
+/* Whether one entry has most of the sum. */
+#    define MMAX_HOLDS_FEW(sum, e_max) ((sum) < 1.75 * (e_max))
 typedef struct MMAX_(exp_sums) {
     double sum;  /* of all exponentials of the row; not finite where it holds NaN */
-    int few;     /* whether it is less than 1.75 exp(maximum) */
+    int few;     /* whether MMAX_HOLDS_FEW */
     double rest; /* sum / exp(maximum) - 1 */
 } MMAX_(exp_sums);
 
@@ -3843,7 +3915,7 @@ MMAX_INLINE MMAX_(exp_sums)
     MMAX_(exp_sums_of)(mmax_real *e, mmax_real *buffer, const mmax_real *x, size_t n, const mmax_real *next,
                        const MMAX_(origin) * o, const MMAX_(call) * c, const MMAX_(passes) * f, int careful)
 {
-    const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = 0.999 * e_max;
+    const double e_max = (double)MMAX_(exp_of)(o->max, o, c), bound = MMAX_BELOW_MAX * e_max;
     MMAX_(exp_sums) result;
     double others = 0, lost = 0, top = 0;
     mmax_real *block = buffer, *top_block = n > MMAX_BLOCK ? buffer + MMAX_BLOCK : buffer;
@@ -3869,10 +3941,10 @@ MMAX_INLINE MMAX_(exp_sums)
     others += lost;
     result.sum = others + top;
     result.rest = (result.sum - e_max) / e_max;
-    result.few = result.sum < 1.75 * e_max;
+    result.few = MMAX_HOLDS_FEW(result.sum, e_max);
     if (result.few) {
         const size_t count = n - top_at < MMAX_BLOCK ? n - top_at : MMAX_BLOCK;
-        result.rest = (others + MMAX_(sum_below)(e ? e + top_at : top_block, count, bound)) / e_max;
+        result.rest = MMAX_(rest_of)(e ? e + top_at : top_block, count, others, e_max);
     }
     return result;
 }
@@ -3925,14 +3997,6 @@ MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, cons
 }
 
 /* ---- forward: the three passes over each row ---- */
-typedef struct MMAX_(row) {
-    mmax_real *y;
-    const mmax_real *x;
-    size_t n;
-    MMAX_(origin) origin;
-    double sum; /* for logarithms log(sum / exp(maximum)) */
-    int state;  /* MMAX_IS_NORMAL, .. */
-} MMAX_(row);
 
 /* ---- forward: long rows ----
  * A block's exponentials are taken while the block is in the first cache, relative to the largest score so far: the row
@@ -4001,7 +4065,13 @@ MMAX_RARE int MMAX_(long_begin)(MMAX_(long) * l, const MMAX_(row) * r, const MMA
             l->origin.kind = MMAX_(kind_of)(l->origin.max * c->log2e - lowest, r->n, c);
         }
         if (store) {
-            f->exp_row(&sum, y, sigma ? y : x, count, at + count < r->n ? x + count : x, &l->origin, c);
+            MMAX_(row) block = *r;
+            block.e = y;
+            block.n = count;
+            block.scores = sigma ? y : x;
+            block.next = at + count < r->n ? x + count : x;
+            block.relative_to = &l->origin;
+            f->exp_rows(&sum, &block, 1, c);
             MMAX_(sum_join)(&l->sum, &sum, factor);
         }
     }
@@ -4071,41 +4141,48 @@ MMAX_INLINE void MMAX_(row_begin)(MMAX_(row) * r, const MMAX_(call) * c, const M
         r->state = f->begin_row(&r->origin, &careful, r->y, r->x, r->n, c);
     }
 }
-/* `next`: see exp_row */
-MMAX_INLINE void MMAX_(row_exp)(MMAX_(sum) * sum, const MMAX_(row) * r, const mmax_real *next, const MMAX_(call) * c,
-                                const MMAX_(passes) * f)
-{
-    const int sigma = mmax_is_sigma(f->function);
-    if (r->state == MMAX_IS_NORMAL) {
-        f->exp_row(sum, r->y, sigma ? r->y : r->x, r->n, next, &r->origin, c);
-    } else {
-        MMAX_(sum_clear)(sum);
-    }
-}
-/* The same for logarithms: returns sum / exp(maximum) - 1. */
-MMAX_INLINE double MMAX_(row_rest)(MMAX_(row) * r, const mmax_real *next, const MMAX_(call) * c,
+/* The second pass of rows[0] and of as many behind it as are like it; returns how many. */
+MMAX_INLINE size_t MMAX_(rows_exp)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * c,
                                    const MMAX_(passes) * f)
 {
-    const mmax_real *const scores = mmax_is_sigma(f->function) ? r->y : r->x;
-    mmax_real buffer[2 * MMAX_BLOCK];
-    if (r->state == MMAX_IS_NORMAL) {
-        const MMAX_(exp_sums) sums = MMAX_(softmax_sums)(NULL, buffer, scores, r->n, next, &r->origin, c);
-        if (mmax_f64_is_finite(sums.sum)) {
-            return sums.rest;
-        }
-        r->state = MMAX_IS_NAN;
+    size_t alike = 1;
+    if (rows->state != MMAX_IS_NORMAL) {
+        MMAX_(sum_clear)(sums);
+        return 1;
     }
-    return 0;
+    while (alike < count && rows[alike].state == MMAX_IS_NORMAL && rows[alike].n == rows->n &&
+           rows[alike].relative_to->kind == rows->relative_to->kind) {
+        ++alike;
+    }
+    f->exp_rows(sums, rows, alike, c);
+    return alike;
+}
+/* For logarithms: returns sum / exp(maximum) - 1. `sum` is that of the row's exponentials, in r->e; where it is NULL,
+ * they are still to be taken, and r->e is a buffer. */
+MMAX_INLINE double MMAX_(row_rest)(MMAX_(row) * r, const double *sum, const MMAX_(call) * c)
+{
+    MMAX_(exp_sums) sums = {0, 0, 0};
+    if (r->state != MMAX_IS_NORMAL) {
+        return 0;
+    }
+    if (!sum) {
+        sums = MMAX_(softmax_sums)(NULL, r->e, r->scores, r->n, r->next, r->relative_to, c);
+    } else if (mmax_f64_is_finite(*sum)) {
+        const double e_max = (double)MMAX_(exp_of)(r->relative_to->max, r->relative_to, c);
+        sums.rest = MMAX_HOLDS_FEW(*sum, e_max) ? MMAX_(rest_of)(r->e, r->n, 0, e_max) : (*sum - e_max) / e_max;
+    }
+    r->state = mmax_f64_is_finite(sum ? *sum : sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
+    return r->state == MMAX_IS_NORMAL ? sums.rest : 0;
 }
 MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f, int logs)
 {
-    const int sigma = mmax_is_sigma(f->function);
     if (MMAX_UNLIKELY(r->state != MMAX_IS_NORMAL)) {
         if (r->state != MMAX_IS_DONE) {
             MMAX_(fill_special)(r->y, r->x, r->n, r->state == MMAX_IS_NAN, logs ? MMAX_MASK_BITS : 0);
         }
     } else if (logs) {
-        MMAX_(log_row)(r->y, sigma ? r->y : r->x, r->n, c, sigma || c->scale <= 1, &r->origin, r->sum);
+        MMAX_(log_row)
+        (r->y, r->scores, r->n, c, mmax_is_sigma(f->function) || c->scale <= 1, &r->origin, r->sum);
     } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(r->sum))) {
         if (r->y != r->x) {
             MMAX_(fill_special)(r->y, r->x, r->n, 1, 0);
@@ -4433,7 +4510,7 @@ MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 
 #    define MMAX_SIDE_BY_SIDE       4
 #    define MMAX_MOST_ROWS          (MMAX_TOGETHER ? MMAX_WIDTH : MMAX_SIDE_BY_SIDE)
-#    define MMAX_SIDE_BY_SIDE_BYTES 1024
+#    define MMAX_SIDE_BY_SIDE_BYTES 2048
 #    define MMAX_TOGETHER_BYTES     16384
 #    define MMAX_OVERLAP_LEAST      512
 #    define MMAX_OVERLAP_MOST       8192
@@ -4488,10 +4565,13 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
     const size_t bytes = b->cols * sizeof(mmax_real), most = MMAX_(rows_at_once)(b, c, f->function);
     const int together = MMAX_TOGETHER && most == MMAX_WIDTH;
     const int overlap = !together && bytes > MMAX_OVERLAP_LEAST && bytes <= MMAX_OVERLAP_MOST;
-    const int fetches = MMAX_FETCHES(b);
+    const int fetches = MMAX_FETCHES(b), sigma = mmax_is_sigma(f->function);
+    const int one_block = !logs || b->cols <= MMAX_BLOCK;
+    const size_t later = sigma || logs ? MMAX_LATER_AT_LEAST : b->y_stride < MMAX_LATER ? b->y_stride : MMAX_LATER;
     MMAX_(row) rows[2][MMAX_MOST_ROWS], *r = rows[0], *next = rows[1];
     MMAX_(sum) sum[MMAX_MOST_ROWS];
     double total[MMAX_MOST_ROWS + MMAX_WIDTH];
+    MMAX_LINE mmax_real buffer[2 * MMAX_BLOCK]; /* for logarithms */
     size_t count = 0, next_count;
     for (size_t begun = 0; begun < b->rows || count > 0; begun += next_count) {
         MMAX_(row) *const former = r;
@@ -4500,14 +4580,22 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             next[i].y = b->y + (begun + i) * b->y_stride;
             next[i].x = b->x + (begun + i) * b->x_stride;
             next[i].n = b->lengths ? b->lengths[begun + i] : b->cols;
+            next[i].scores = sigma ? next[i].y : next[i].x;
+            next[i].e = !logs ? next[i].y : one_block ? buffer + i * b->cols : buffer;
+            next[i].later = later;
+            next[i].relative_to = &next[i].origin;
         }
         for (size_t i = 0; i < count; ++i) {
-            const mmax_real *const next_x = fetches && i < next_count ? next[i].x : r[i].x;
-            if (logs) {
-                total[i] = MMAX_(row_rest)(&r[i], next_x, c, f);
-            } else {
-                MMAX_(row_exp)(&sum[i], &r[i], next_x, c, f);
-            }
+            r[i].next = fetches && i < next_count ? next[i].x : r[i].x;
+        }
+        for (size_t i = 0; one_block && i < count;) {
+            i += MMAX_(rows_exp)(&sum[i], &r[i], count - i, c, f);
+        }
+        if (logs && one_block) {
+            MMAX_(totals_of)(total, sum, count);
+        }
+        for (size_t i = 0; logs && i < count; ++i) {
+            total[i] = MMAX_(row_rest)(&r[i], one_block ? &total[i] : NULL, c);
         }
         for (int first = 1; first >= 0; --first) { /* one copy of both passes, in either order */
             if (first == overlap) {
@@ -5326,6 +5414,37 @@ MMAX_INLINE int MMAX_(begin_losses)(MMAX_(loss) * r, const MMAX_(call) * c,
     return 1;
 }
 
+/* loss_rest for rows of one block at most, side by side, of functions other than MultiMax. `ahead`: how far behind a
+ * row are the logits that come to be read. */
+MMAX_INLINE void MMAX_(losses_rest)(double *rest, MMAX_(loss) * r, size_t count, size_t ahead, const MMAX_(call) * c,
+                                    const MMAX_(passes) * f)
+{
+    MMAX_(row) rows[MMAX_MOST_ROWS];
+    MMAX_(sum) sums[MMAX_MOST_ROWS];
+    for (size_t i = 0; i < count; ++i) {
+        if (r[i].state == MMAX_IS_NORMAL) {
+            MMAX_(loss_target)(&r[i], c, f->function);
+            r[i].stored = 1;
+        }
+        rows[i].n = r[i].n;
+        rows[i].scores = r[i].x;
+        rows[i].e = r[i].gx ? r[i].gx : r[i].buffer;
+        rows[i].next = r[i].x + ahead;
+        rows[i].later = MMAX_LATER_AT_LEAST;
+        rows[i].relative_to = &r[i].origin;
+        rows[i].state = r[i].state;
+    }
+    for (size_t i = 0; i < count;) {
+        i += MMAX_(rows_exp)(&sums[i], &rows[i], count - i, c, f);
+    }
+    MMAX_(totals_of)(rest, sums, count);
+    for (size_t i = 0; i < count; ++i) {
+        r[i].sum = rest[i];
+        rest[i] = MMAX_(row_rest)(&rows[i], &rest[i], c);
+        r[i].state = rows[i].state;
+    }
+}
+
 /* Short rows go through the passes side by side, as in normalise_rows. MultiMax needs x to the end: in place its
  * exponentials have no array of their own. Its rows begin one by one, since their origin may be a peak of sigma. */
 MMAX_INLINE void MMAX_(loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
@@ -5333,8 +5452,8 @@ MMAX_INLINE void MMAX_(loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c,
 {
     const int sigma = mmax_is_sigma(f->function), fetches = MMAX_FETCHES(b);
     const size_t most = MMAX_(rows_at_once)(b, c, f->function);
-    const int together = MMAX_TOGETHER && most == MMAX_WIDTH && !sigma;
-    mmax_real buffer[2 * MMAX_BLOCK];
+    const int together = MMAX_TOGETHER && most == MMAX_WIDTH && !sigma, at_once = !sigma && b->cols <= MMAX_BLOCK;
+    MMAX_LINE mmax_real buffer[2 * MMAX_BLOCK];
     MMAX_(loss) rows[MMAX_MOST_ROWS];
     double rest[MMAX_MOST_ROWS + MMAX_WIDTH];
     for (size_t begun = 0, count; begun < b->rows; begun += count) {
@@ -5353,7 +5472,11 @@ MMAX_INLINE void MMAX_(loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c,
                 }
             }
         }
-        for (size_t i = 0; i < count; ++i) {
+        if (at_once) {
+            const int fetch = fetches && begun + most + count <= b->rows;
+            MMAX_(losses_rest)(rest, rows, count, fetch ? most * b->x_stride : 0, c, f);
+        }
+        for (size_t i = 0; !at_once && i < count; ++i) {
             const mmax_real *const x = rows[i].x;
             const int fetch = fetches && begun + i + most < b->rows;
             rest[i] = MMAX_(loss_rest)(&rows[i], fetch ? x + most * b->x_stride : x, c, f);
@@ -6750,16 +6873,17 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
 }
 
 /* 2 sinh of the row to y; the sums of 2 cosh. */
-MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_real *x, size_t n,
-                                 const mmax_real *next, const MMAX_(origin) * row_origin, const MMAX_(call) * call,
-                                 int kind)
+MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, const MMAX_(call) * call, int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
-    const MMAX_(origin) origin = *row_origin, *const o = &origin;
+    mmax_real *const y = r->e;
+    const mmax_real *const x = r->scores, *const next = r->next;
+    const size_t n = r->n, later = r->later;
+    const MMAX_(origin) origin = *r->relative_to, *const o = &origin;
     const MMAX_(call) constants = *call, *const c = &constants;
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
     const mmax_real unit = o->unit;
-    MMAX_(reduced) ahead[MMAX_REGS]; /* as in exp_row */
+    MMAX_(reduced) ahead[MMAX_REGS]; /* as in exp_rows */
     MMAX_(sum) sum[1];
     MMAX_(sums_clear)(sum, 1);
 #    define MMAX_BEGIN(at) MMAX_(sinh_begin)(MMAX_(load_upto)(x + (at), (ptrdiff_t)n - (ptrdiff_t)(at), masked), o, c)
@@ -6770,7 +6894,7 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
         mmax_vec sinh_, cosh_;                                                               \
         MMAX_(fetch)(next + at, k);                                                          \
-        MMAX_(fetch_later)(y + at, k);                                                       \
+        MMAX_(fetch_after)(y + at, later, k);                                                \
         if (kind == MMAX_ROW_GENERAL) {                                                      \
             const mmax_mask active_ = mmax_v_nle(x_, masked);                                \
             MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, unit, c, kind);    \
@@ -6790,13 +6914,14 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, mmax_real *y, const mmax_
     *row_sum = sum[0];
 }
 
-MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sum, mmax_real *y, const mmax_real *x, size_t n, const mmax_real *next,
-                                    const MMAX_(origin) * o, const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * c)
 {
-    if (o->kind == MMAX_ROW_GENERAL) {
-        MMAX_(sinh_row)(sum, y, x, n, next, o, c, MMAX_ROW_GENERAL);
-    } else {
-        MMAX_(sinh_row)(sum, y, x, n, next, o, c, MMAX_ROW_CLAMP);
+    for (size_t i = 0; i < count; ++i) {
+        if (rows->relative_to->kind == MMAX_ROW_GENERAL) {
+            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_GENERAL);
+        } else {
+            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_CLAMP);
+        }
     }
 }
 static const MMAX_(passes) MMAX_(tanhmax_passes) = {MMAX_TANHMAX, MMAX_(begin_tanhmax), MMAX_(exp_tanhmax)};
@@ -7648,7 +7773,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_OVERLAP_MOST
 #    undef MMAX_FETCHES
 #    undef MMAX_LINE_REGISTERS
+#    undef MMAX_HOLDS_FEW
+#    undef MMAX_BELOW_MAX
 #    undef MMAX_LATER
+#    undef MMAX_LATER_AT_LEAST
 #    undef MMAX_BLOCK
 #    undef MMAX_EACH_BLOCK
 #    undef MMAX_LONG_BYTES

@@ -88,12 +88,14 @@ static int is_ours(size_t row, size_t every) { return row % every == every - 1; 
 
 /*
  * The row of c as every `every`-th row of a batch of `rows`, other rows between, at random strides and offsets;
- * with `in_place` the output lies on that input; with `shortened` the batch has more columns and lengths say n.
+ * with `in_place` the output lies on that input; with `shortened` the batch has more columns, with 2 of it by
+ * thousands, and lengths say n.
  */
 static void check_in_batch(const function *f, const call *c, size_t rows, size_t every, int in_place, int shortened)
 {
     const char *what = in_place ? "in place" : shortened ? "lengths" : rows > 1 ? "batch" : "stride and offset";
-    size_t n = c->s.cols, cols = n + (shortened ? 1 + random_below(6) : 0);
+    size_t n = c->s.cols, more = shortened == 2 ? 2100 : 1;
+    size_t cols = n + (shortened ? more + random_below(6) : 0);
     uint32_t lengths[MAX_ROWS];
     int ordinary = random_below(3) == 0; /* the other rows, but for ignored ones */
     call b = *c;
@@ -206,6 +208,9 @@ static void check_rows(const function *f, size_t n, law l)
         if (n <= 40) {
             check_in_batch(f, &c, 2 + random_below(18), 1 + random_below(3), 0, 0);
             check_in_batch(f, &c, MAX_ROWS, 2, 0, (int)random_below(2));
+            if (n % 8 == 3) {
+                check_in_batch(f, &c, 3, 2, 0, 2);
+            }
         } else if (n <= TOGETHER && f->kind == FORWARD) {
             check_in_batch(f, &c, 16 + random_below(2), 1 + random_below(3), 0, 0);
         }

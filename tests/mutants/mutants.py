@@ -199,15 +199,29 @@ m("evsoftmax: an entry at the mean is not kept", "mmax_v_lt(x, mmax_v_set(o->mea
   "mmax_v_le(x, mmax_v_set(o->mean))", "special_cases")
 m("evsoftmax: epsilon is forgotten", "mmax_v_mul(e, mmax_v_set(c->epsilon))", "mmax_v_zero()", "golden forward losses")
 
-m = function("MMAX_INLINE void MMAX_(exp_row)(MMAX_(sum)", "avx2")
+m = function("MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum)", "avx2")
 m("exp: the entry after a whole block is lost", "if (left > MMAX_LANES) {", "if (left > MMAX_LANES + 1) {", "forward")
 m("exp: what is left of a long row is summed twice", "if (whole == 0) {", "if (1) {", "forward")
-m("exp: the last pairs of a chunk are summed twice", "pair[k] = mmax_v_zero();\n            }\n            total", "}\n            total", "forward")
-m("exp: the next step has scores of this one", "? at + MMAX_PAIR : at;", "? at : at;",
-  "forward")
-m("exp: roundings of the sum are dropped", "MMAX_(sum_add)(sum, lost);", "", "forward")
+m("exp: the last pairs of a chunk are summed twice", "pair[k] = mmax_v_zero();\n                }\n                total",
+  "}\n                total", "forward")
+m("exp: the next step has scores of this one", "? x + at + MMAX_PAIR", "? x + at", "forward")
+m("exp: the next row begins with scores of this one", "following > r ? following->scores", "following > r ? x + at",
+  "bits")
+m("exp: the next row begins with the origin of this one", "*(is_last ? following : r)->relative_to", "*r->relative_to",
+  "bits")
+m("exp: roundings of the sum are dropped", "MMAX_(sum_add_small)(sum, lost);", "", "forward")
 m("exp: roundings of the sum have the wrong sign",
   "mmax_v_add(lost[k], mmax_v_sub(both_", "mmax_v_sub(lost[k], mmax_v_sub(both_", "forward")
+
+m = function("MMAX_INLINE void MMAX_(sum_add_small)(")
+m("small sums, f32: half of the lanes", "mmax_v_add(lanes[k], lanes[(MMAX_REGS / 2 + k) % MMAX_REGS])", "lanes[k]",
+  "forward bits")
+m("small sums, f64: half of the lanes", "mmax_d_add(lanes[j], lanes[MMAX_DREGS + j])", "lanes[j]", "forward bits")
+
+m = function("MMAX_INLINE size_t MMAX_(rows_exp)(", "avx2")
+m("rows: of another length taken for alike", "rows[alike].n == rows->n &&", "", "bits memory")
+m("rows: of another kind taken for alike", "rows[alike].relative_to->kind == rows->relative_to->kind", "1", "bits")
+m("rows: special ones taken for alike", "rows[alike].state == MMAX_IS_NORMAL &&", "", "bits special_cases")
 
 m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(")
 m("weights may be subnormal", "w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE);", "w.smallest = 0;",
@@ -266,8 +280,20 @@ m("log: rows beyond whole registers keep their sums", "MMAX_F64_(log1ps)(numbers
   "MMAX_F64_(log1ps)(numbers, count - count % MMAX_WIDTH);", "bits forward")
 
 m = function("MMAX_INLINE double MMAX_(row_rest)(")
-m("log: a NaN beyond the first pass is not seen", "r->state = MMAX_IS_NAN;", "", "special_cases")
-m("log: logits where sigma should be", "mmax_is_sigma(f->function) ? r->y : r->x", "r->x", "golden forward")
+m("log: a NaN beyond the first pass is not seen",
+  "r->state = mmax_f64_is_finite(sum ? *sum : sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;", "", "special_cases")
+m("log: the rest beside a large entry of a short row is lost", "MMAX_HOLDS_FEW(*sum, e_max)", "0", "losses forward")
+
+m = function("MMAX_INLINE void MMAX_(normalise_rows)(", "avx2")
+m("log: logits where sigma should be", "next[i].scores = sigma ? next[i].y : next[i].x;", "next[i].scores = next[i].x;",
+  "golden forward")
+m("log: a short one of wide rows has no sum", "one_block ? &total[i] : NULL",
+  "r[i].n <= MMAX_BLOCK ? &total[i] : NULL", "bits")
+m("log: rows side by side have one buffer", "buffer + i * b->cols", "buffer", "bits")
+
+m = function("MMAX_INLINE void MMAX_(losses_rest)(", "avx2")
+m("loss: a NaN row in place is not known to be overwritten", "r[i].stored = 1;", "", "special_cases bits")
+m("loss: rows side by side have the state they began with", "r[i].state = rows[i].state;", "", "special_cases bits")
 
 m = function("MMAX_INLINE MMAX_(batch) MMAX_(part_of)(", "avx2")
 m("rows left over: begin at the wrong x", "b->x + from * b->x_stride", "b->x + from * b->y_stride", "memory bits")
@@ -349,7 +375,7 @@ m("log: a term of the series", "1.0 / 3", "1.0 / 3.0001", "losses")
 m("log: loses what 1 + v rounds away", "mmax_v_div(lost, whole)", "mmax_v_set(0)", "losses")
 
 m = function("    MMAX_(exp_sums_of)(")
-m("log: the rest beside a large entry is lost", "result.sum < 1.75 * e_max", "result.sum < 0", "losses")
+m("log: the rest beside a large entry is lost", "MMAX_HOLDS_FEW(result.sum, e_max)", "0", "losses")
 m("log: the block of the largest entry is the last", "top_at = at;", "top_at = 0;", "losses forward")
 
 m = function("MMAX_INLINE void MMAX_(log_row_of)(")
