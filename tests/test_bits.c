@@ -208,7 +208,7 @@ static void check_rows(const function *f, size_t n, law l)
         if (n <= 40) {
             check_in_batch(f, &c, 2 + random_below(18), 1 + random_below(3), 0, 0);
             check_in_batch(f, &c, MAX_ROWS, 2, 0, (int)random_below(2));
-            if (n % 8 == 3) {
+            if (n % 8 == 1) {
                 check_in_batch(f, &c, 3, 2, 0, 2);
             }
         } else if (n <= TOGETHER && f->kind == FORWARD) {
@@ -270,7 +270,7 @@ static void check_special_rows(const function *f, size_t n, int which)
         check_in_batch(f, &c, MAX_ROWS, 1, 0, 0);
         check_in_batch(f, &c, MAX_ROWS, 2, 0, 0);
         for (int r = GY; r <= X; ++r) {
-            if (has(f, HAS_OUT) && has(f, 1u << r) && (f->kind == FORWARD || f->kind == BACKWARD)) {
+            if (has(f, HAS_OUT) && has(f, 1u << r) && (f->kind == FORWARD || f->kind == BACKWARD || f->kind == LOSS)) {
                 check_in_batch(f, &c, 1 + random_below(17), 1, r, 0);
             }
         }
