@@ -5473,8 +5473,8 @@ MMAX_INLINE void MMAX_(loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c,
             }
         }
         if (at_once) {
-            const int fetch = fetches && begun + most + count <= b->rows;
-            MMAX_(losses_rest)(rest, rows, count, fetch ? most * b->x_stride : 0, c, f);
+            const int more = begun + most + count <= b->rows;
+            MMAX_(losses_rest)(rest, rows, count, more ? most * b->x_stride : 0, c, f);
         }
         for (size_t i = 0; !at_once && i < count; ++i) {
             const mmax_real *const x = rows[i].x;
