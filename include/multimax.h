@@ -3769,24 +3769,28 @@ MMAX_INLINE MMAX_(batch) MMAX_(batch_of)(mmax_real *y, const mmax_real *x, size_
     return b;
 }
 
-/* Of a batch without lengths. */
+MMAX_INLINE size_t MMAX_(length_of)(const MMAX_(batch) * b, size_t row)
+{
+    return b->lengths ? b->lengths[row] : b->cols;
+}
+
 MMAX_INLINE MMAX_(batch) MMAX_(part_of)(const MMAX_(batch) * b, size_t from, size_t rows)
 {
     MMAX_(batch) part = *b;
     part.y = b->y ? b->y + from * b->y_stride : NULL;
     part.x = b->x + from * b->x_stride;
     part.rows = rows;
+    part.lengths = b->lengths ? b->lengths + from : NULL;
     part.loss = b->loss ? b->loss + from : NULL;
     part.index = b->index ? b->index + from : NULL;
     return part;
 }
 
 typedef struct MMAX_(group) MMAX_(group);
-/* What goes through the rows one by one, a pass over the rows of a group, and what ends the work on them, from `row`
- * on. */
+/* What goes through the rows one by one, a pass over the rows of a group, and what ends the work on them. */
 typedef void (*MMAX_(rows))(const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(pass))(MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
-typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, size_t row, const MMAX_(call) *);
+typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
 
 /* Whether the second cache has room for the next row of logits beside what is being worked on. */
 #    define MMAX_FETCHES(b) ((b)->cols <= 131072 / sizeof(mmax_real))
@@ -4272,19 +4276,19 @@ MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
     }
 #        endif
 }
-/* The same from MMAX_WIDTH rows of n <= MMAX_PAIR terms, `stride` apart, with zeros past them: MMAX_SHORT_FILLED(n) are
- * read. With limits, only what is below its row's counts. */
+/* The same from rows of n <= MMAX_PAIR terms, `stride` apart, with zeros past them: MMAX_SHORT_FILLED(n) are read. With
+ * limits, only what is below its row's counts. Where there are fewer than MMAX_WIDTH rows, the rest is as the first. */
 #        define MMAX_SHORT_FILLED(n) ((n) <= MMAX_WIDTH ? MMAX_WIDTH : (n) <= MMAX_LANES ? MMAX_LANES : MMAX_PAIR)
 MMAX_INLINE mmax_vec MMAX_(load_below)(const mmax_real *p, mmax_vec limit)
 {
     const mmax_vec term = mmax_v_load(p);
     return mmax_v_keep(mmax_v_lt(term, limit), term);
 }
-MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, size_t stride, size_t n,
+MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, size_t stride, size_t rows, size_t n,
                                      const mmax_real *limits)
 {
     MMAX_(sum) sums[MMAX_WIDTH];
-    for (int r = 0; r < MMAX_WIDTH; ++r, terms += stride) {
+    for (size_t r = 0; r < rows; ++r, terms += stride) {
         const mmax_vec limit = limits ? mmax_v_set(limits[r]) : mmax_v_zero();
         mmax_vec pair[MMAX_REGS];
 #        define MMAX_TERM(at) (limits ? MMAX_(load_below)(terms + (at), limit) : mmax_v_load(terms + (at)))
@@ -4299,6 +4303,9 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, siz
             MMAX_(short_sum)(&sums[r], pair, 0);
         }
 #        undef MMAX_TERM
+    }
+    for (size_t r = rows; r < MMAX_WIDTH; ++r) {
+        sums[r] = sums[0];
     }
     MMAX_(totals)(totals, sums);
 }
@@ -4330,10 +4337,10 @@ typedef struct MMAX_(origins) {
     int good; /* 0 if a score is infinite or too large, or a row of a loss has no target: then row by row */
 } MMAX_(origins);
 
-/* `high` holds MMAX_WIDTH scores of each row, the largest among them, and `totals` the sums that EvSoftMax needs.
- * `good` is what all_usual says. */
-MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, int good, const double *totals, size_t n,
-                                   const MMAX_(call) * c, int function)
+/* `high` holds MMAX_WIDTH scores of each row, the largest among them, `totals` and `counts` are what EvSoftMax's means
+ * come from. `good` is what all_usual says. */
+MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, int good, const double *totals,
+                                   const double *counts, const MMAX_(call) * c, int function)
 {
     const mmax_vec max = MMAX_(across_max)(high);
     const mmax_vec exponent = mmax_v_mul(max, mmax_v_set(c->log2e)), whole = mmax_v_whole(exponent);
@@ -4351,7 +4358,7 @@ MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, in
     if (function == MMAX_EVSOFTMAX) {
         mmax_vec mean;
         for (int r = 0; r < MMAX_WIDTH; ++r) { /* simple: compilers divide for all rows at once */
-            o->mean[r] = (mmax_real)(totals[r] / (double)n);
+            o->mean[r] = (mmax_real)(totals[r] / counts[r]);
         }
         mean = mmax_v_load(o->mean);
         o->good = o->good && MMAX_(all)(mmax_v_le(mmax_v_abs(mean), mmax_v_set(MMAX_REAL_MAX)));
@@ -4423,7 +4430,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_LANES];
-    MMAX_LINE double totals[MMAX_WIDTH];
+    MMAX_LINE double totals[MMAX_WIDTH], counts[MMAX_WIDTH];
     mmax_real range = MMAX_REAL_MAX;
     MMAX_(origins) o;
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
@@ -4469,9 +4476,12 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
         mmax_v_store(high + i * MMAX_WIDTH, max[0]);
     }
     if (function == MMAX_EVSOFTMAX) {
-        MMAX_(short_totals)(totals, sums, MMAX_LANES, MMAX_LANES, NULL);
+        MMAX_(short_totals)(totals, sums, MMAX_LANES, MMAX_WIDTH, MMAX_LANES, NULL);
+        for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+            counts[i] = (double)n;
+        }
     }
-    MMAX_(origins_of)(&o, high, MMAX_(all_usual)(smallest, largest, c, function), totals, n, c, function);
+    MMAX_(origins_of)(&o, high, MMAX_(all_usual)(smallest, largest, c, function), totals, counts, c, function);
     if (!o.good) {
         return 0;
     }
@@ -4579,7 +4589,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
         for (size_t i = 0; i < next_count; ++i) {
             next[i].y = b->y + (begun + i) * b->y_stride;
             next[i].x = b->x + (begun + i) * b->x_stride;
-            next[i].n = b->lengths ? b->lengths[begun + i] : b->cols;
+            next[i].n = MMAX_(length_of)(b, begun + i);
             next[i].scores = sigma ? next[i].y : next[i].x;
             next[i].e = !logs ? next[i].y : one_block ? buffer + i * b->cols : buffer;
             next[i].later = later;
@@ -4635,7 +4645,7 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 /* ---- short rows: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one ---- */
 #    if MMAX_FAST
 struct MMAX_(group) {
-    const mmax_real *x;
+    size_t row, rows;                                   /* the first, and how many: at most MMAX_WIDTH */
     MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR];      /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE mmax_real summed[MMAX_WIDTH * MMAX_PAIR]; /* TanhMax: 2 cosh */
     MMAX_LINE double total[MMAX_WIDTH];
@@ -4656,25 +4666,31 @@ struct MMAX_(group) {
                 }                                                       \
             } while (0)
 
-/* The zeros that short_totals wants past the registers of a row. */
-MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n)
+/* The zeros that short_totals wants past the registers of a row, of at most `most` entries. */
+MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n, size_t most)
 {
-    for (size_t at = (n + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH; at < MMAX_SHORT_FILLED(n); at += MMAX_WIDTH) {
+    for (size_t at = (n + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH; at < MMAX_SHORT_FILLED(most); at += MMAX_WIDTH) {
         mmax_v_store(terms + at, mmax_v_zero());
     }
 }
 
-MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function)
+/* `ragged`, known to the compiler, says whether the rows have lengths of their own. */
+MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
+                                    int ragged)
 {
     const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
+    const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
+    const uint32_t *const lengths = ragged ? b->lengths + g->row : NULL;
+    const mmax_real *const x = b->x + g->row * x_stride;
     const int wants_min = MMAX_(wants_smallest)(c, function);
-    const size_t n = b->cols, x_stride = b->x_stride;
     mmax_real *e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
+    MMAX_LINE double counts[MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
-    for (size_t r = 0; r < MMAX_WIDTH; ++r, e += MMAX_PAIR) {
-        const mmax_real *const row = g->x + r * x_stride;
+    for (size_t r = 0; r < rows; ++r, e += MMAX_PAIR) {
+        const size_t n = ragged ? lengths[r] : cols;
+        const mmax_real *const row = x + r * x_stride;
         const mmax_vec first = mmax_v_set(row[0]);
         mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK);
 #        define MMAX_STEP(at, left, last)                                                                              \
@@ -4694,26 +4710,36 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
         MMAX_EACH_REGISTER(n, MMAX_STEP);
 #        undef MMAX_STEP
         if (function == MMAX_EVSOFTMAX) {
-            MMAX_(fill_short)(e, n);
+            counts[r] = (double)n;
+            MMAX_(fill_short)(e, n, cols);
         }
         smallest = wants_min ? mmax_v_min(row_min, smallest) : smallest;
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
     }
+    for (size_t r = rows; r < MMAX_WIDTH; ++r) {
+        mmax_v_store(high + r * MMAX_WIDTH, mmax_v_zero());
+        counts[r] = 1;
+    }
     if (function == MMAX_EVSOFTMAX) {
-        MMAX_(short_totals)(g->total, g->e, MMAX_PAIR, n, NULL);
+        MMAX_(short_totals)(g->total, g->e, MMAX_PAIR, rows, cols, NULL);
     }
     mmax_v_store(g->low, smallest);
-    MMAX_(origins_of)(&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), g->total, n, c, function);
+    MMAX_(origins_of)
+    (&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), g->total, counts, c, function);
 }
 
-MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function)
+MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
+                                  int ragged)
 {
     const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
-    const size_t n = b->cols, x_stride = b->x_stride;
+    const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
+    const uint32_t *const lengths = ragged ? b->lengths + g->row : NULL;
+    const mmax_real *const x = b->x + g->row * x_stride;
     mmax_real *const summed = function == MMAX_TANHMAX ? g->summed : g->e;
-    for (size_t r = 0, from = 0; r < MMAX_WIDTH; ++r, from += MMAX_PAIR) {
-        const mmax_real *const row = g->x + r * x_stride;
+    for (size_t r = 0, from = 0; r < rows; ++r, from += MMAX_PAIR) {
+        const size_t n = ragged ? lengths[r] : cols;
+        const mmax_real *const row = x + r * x_stride;
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
 #        define MMAX_STEP(at, left, last)                                                   \
             const mmax_vec score = sigma  ? mmax_v_load(g->e + from + at)                   \
@@ -4730,18 +4756,26 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
             mmax_v_store(summed + from + at, last ? MMAX_(first_last)(e, left) : e);
         MMAX_EACH_REGISTER(n, MMAX_STEP);
 #        undef MMAX_STEP
-        MMAX_(fill_short)(summed + from, n);
+        MMAX_(fill_short)(summed + from, n, cols);
+        if (ragged && function == MMAX_TANHMAX) {
+            MMAX_(fill_short)(g->e + from, n, cols);
+        }
     }
-    MMAX_(short_totals)(g->total, summed, MMAX_PAIR, n, NULL);
+    MMAX_(short_totals)(g->total, summed, MMAX_PAIR, rows, cols, NULL);
 }
 
-MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
+/* Whether all rows of a group have a target, if they need one, and entries. */
+MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch) * b)
 {
     int32_t together = 0;
-    for (int r = 0; r < MMAX_WIDTH; ++r) {
-        together |= index[r];
+    int empty = 0;
+    for (size_t r = 0; b->index && r < g->rows; ++r) {
+        together |= b->index[g->row + r];
     }
-    return together >= 0;
+    for (size_t r = 0; b->lengths && r < g->rows; ++r) {
+        empty |= b->lengths[g->row + r] == 0;
+    }
+    return together >= 0 && !empty;
 }
 
 /* One copy of each pass. */
@@ -4749,28 +4783,45 @@ MMAX_INLINE int MMAX_(all_have_targets)(const int32_t *index)
             MMAX_STATIC void MMAX_(begin_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b, \
                                                          const MMAX_(call) * c)                    \
             {                                                                                      \
-                MMAX_(group_begin)(g, b, c, function);                                             \
+                if (b->lengths) {                                                                  \
+                    MMAX_(group_begin)(g, b, c, function, 1);                                      \
+                } else {                                                                           \
+                    MMAX_(group_begin)(g, b, c, function, 0);                                      \
+                }                                                                                  \
             }                                                                                      \
             MMAX_STATIC void MMAX_(exp_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,   \
                                                        const MMAX_(call) * c)                      \
             {                                                                                      \
-                MMAX_(group_exp)(g, b, c, function);                                               \
+                if (b->lengths) {                                                                  \
+                    MMAX_(group_exp)(g, b, c, function, 1);                                        \
+                } else {                                                                           \
+                    MMAX_(group_exp)(g, b, c, function, 0);                                        \
+                }                                                                                  \
             }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        undef MMAX_INSTANCE
 
-/* The last pass. */
-MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, int negative)
+/* What lies past the lengths of a group's rows becomes `past`. */
+MMAX_STATIC void MMAX_(fill_past)(const MMAX_(group) * g, const MMAX_(batch) * b, MMAX_BITS past)
 {
-    const size_t n = b->cols;
+    for (size_t row = g->row; row < g->row + g->rows; ++row) {
+        const size_t n = b->lengths[row];
+        MMAX_(fill)(b->y + row * b->y_stride + n, b->cols - n, past);
+    }
+}
+
+/* The last pass. All columns of a row are written, and what lies past its length again. */
+MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch) * b, int negative)
+{
+    const size_t rows = g->rows, n = b->cols, y_stride = b->y_stride;
+    mmax_real *y = b->y + g->row * y_stride;
     MMAX_(scalings) scalings;
     MMAX_(scalings_of)(&scalings, g->total);
-    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        mmax_real *const y = b->y + (from + r) * b->y_stride;
+    for (size_t r = 0; r < rows; ++r, y += y_stride) {
         const mmax_real *const e = g->e + r * MMAX_PAIR;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
-            MMAX_(fill_special)(y, g->x + r * b->x_stride, n, 1, 0);
+            MMAX_(fill_special)(y, b->x + (g->row + r) * b->x_stride, MMAX_(length_of)(b, g->row + r), 1, 0);
         } else {
             const MMAX_(scaling) w = MMAX_(scaling_at)(&scalings, r);
 #        define MMAX_STEP(at, left, last)                                                \
@@ -4780,18 +4831,19 @@ MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch)
 #        undef MMAX_STEP
         }
     }
+    if (b->lengths) {
+        MMAX_(fill_past)(g, b, 0);
+    }
 }
-MMAX_STATIC void MMAX_(weights_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                         const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(weights_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)
 {
     (void)c;
-    MMAX_(group_weights)(g, b, row, 0);
+    MMAX_(group_weights)(g, b, 0);
 }
-MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                                const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)
 {
     (void)c;
-    MMAX_(group_weights)(g, b, row, 1);
+    MMAX_(group_weights)(g, b, 1);
 }
 /* The passes over a group and its end, as normalise below takes them. */
 #        define MMAX_IN_GROUPS(name, end) MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end)
@@ -4799,6 +4851,8 @@ MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MM
 #        define MMAX_IN_GROUPS(name, end) NULL, NULL, NULL
 #    endif
 
+/* Fewer rows than these are done sooner one by one. */
+#    define MMAX_FEWEST_ROWS 4
 /* A group's exponentials, then the next group's first pass, then the end of the former: each waits for a chain of
  * dependent instructions that the other fills. */
 MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c, MMAX_(rows) rows,
@@ -4806,31 +4860,31 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
 {
     size_t done = 0;
 #    if MMAX_FAST
-    if (b->cols <= MMAX_PAIR && !b->lengths && !c->general) {
-        const size_t groups = b->rows / MMAX_WIDTH;
-        MMAX_(group) group[2];
-        for (size_t i = 0; groups > 0 && i <= groups; ++i) {
-            MMAX_(group) *const next = &group[i % 2], *const g = &group[(i + 1) % 2];
-            if (i > 0 && g->origins.good) {
+    if (b->cols <= MMAX_PAIR && !c->general) {
+        const size_t rest = b->rows % MMAX_WIDTH;
+        MMAX_(group) group[2], *g = &group[0], *next = &group[1];
+        done = rest < MMAX_FEWEST_ROWS ? b->rows - rest : b->rows;
+        g->rows = 0;
+        for (size_t begun = 0; begun < done || g->rows > 0; begun += g->rows) {
+            MMAX_(group) *const former = g;
+            const int good = g->rows > 0 && g->origins.good;
+            if (good) {
                 exp_group(g, b, c);
             }
-            if (i < groups) {
-                const size_t row = i * MMAX_WIDTH;
-                next->x = b->x + row * b->x_stride;
-                next->origins.good = 0;
-                if (!b->index || MMAX_(all_have_targets)(b->index + row)) {
-                    begin_group(next, b, c);
-                }
+            next->rows = done - begun < MMAX_WIDTH ? done - begun : MMAX_WIDTH;
+            next->row = begun;
+            next->origins.good = 0;
+            if (next->rows > 0 && MMAX_(group_is_usual)(next, b)) {
+                begin_group(next, b, c);
             }
-            if (i > 0) {
-                if (g->origins.good) {
-                    end(g, b, done, c);
-                } else {
-                    const MMAX_(batch) part = MMAX_(part_of)(b, done, MMAX_WIDTH);
-                    rows(&part, c);
-                }
-                done += MMAX_WIDTH;
+            if (good) {
+                end(g, b, c);
+            } else if (g->rows > 0) {
+                const MMAX_(batch) part = MMAX_(part_of)(b, g->row, g->rows);
+                rows(&part, c);
             }
+            g = next;
+            next = former;
         }
     }
 #    else
@@ -4841,8 +4895,8 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
     if (done == 0) {
         rows(b, c);
     } else if (done < b->rows) {
-        const MMAX_(batch) rest = MMAX_(part_of)(b, done, b->rows - done);
-        rows(&rest, c);
+        const MMAX_(batch) part = MMAX_(part_of)(b, done, b->rows - done);
+        rows(&part, c);
     }
 }
 
@@ -4899,7 +4953,7 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         limits[r] = (mmax_real)(0.999 * (double)e_max[r]);
     }
-    MMAX_(short_totals)(others, g->e, MMAX_PAIR, b->cols, limits);
+    MMAX_(short_totals)(others, g->e, MMAX_PAIR, g->rows, b->cols, limits);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         const double top = (double)e_max[r], total = g->total[r];
         /* without a branch, as it would be taken at random */
@@ -4912,46 +4966,46 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
 
 /* In a group no score is masked and no maximum large: nothing overflows or is subnormal on the way, as in a moderate row,
  * unless a scaled score is near the end of the type's range. */
-MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, const MMAX_(call) * c,
-                                   int function)
+MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
 {
     const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
     const int plain = unscaled || mmax_v_hmin(mmax_v_load(g->low)) > MMAX_LOG_BOUND(c) / 2;
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
-    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+    for (size_t r = 0; r < g->rows; ++r) {
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
-        mmax_real *const y = b->y + (row + r) * b->y_stride;
-        const mmax_real *x = b->x + (row + r) * b->x_stride;
+        const size_t row = g->row + r, n = MMAX_(length_of)(b, row);
+        mmax_real *const y = b->y + row * b->y_stride;
+        const mmax_real *x = b->x + row * b->x_stride;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
-            MMAX_(fill)(y, b->cols, MMAX_NAN_BITS);
+            MMAX_(fill)(y, n, MMAX_NAN_BITS);
             continue;
         }
         if (function != MMAX_SOFTMAX) {
-            MMAX_(store_sigma)(y, x, b->cols, c, function, 0);
+            MMAX_(store_sigma)(y, x, n, c, function, 0);
             x = y;
         }
         if (plain) {
-            MMAX_(log_row_of)(y, x, b->cols, c, 1, &o, log_sum[r], 1);
+            MMAX_(log_row_of)(y, x, n, c, 1, &o, log_sum[r], 1);
         } else {
-            MMAX_(log_row)(y, x, b->cols, c, 0, &o, log_sum[r]);
+            MMAX_(log_row)(y, x, n, c, 0, &o, log_sum[r]);
         }
     }
+    if (b->lengths) {
+        MMAX_(fill_past)(g, b, MMAX_MASK_BITS);
+    }
 }
-MMAX_STATIC void MMAX_(log_softmax_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                             const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(log_softmax_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(group_logs)(g, b, row, c, MMAX_SOFTMAX);
+    MMAX_(group_logs)(g, b, c, MMAX_SOFTMAX);
 }
-MMAX_STATIC void MMAX_(log_multimax1_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                               const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(log_multimax1_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(group_logs)(g, b, row, c, MMAX_MULTIMAX1);
+    MMAX_(group_logs)(g, b, c, MMAX_MULTIMAX1);
 }
-MMAX_STATIC void MMAX_(log_multimax2_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row,
-                                               const MMAX_(call) * c)
+MMAX_STATIC void MMAX_(log_multimax2_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)
 {
-    MMAX_(group_logs)(g, b, row, c, MMAX_MULTIMAX2);
+    MMAX_(group_logs)(g, b, c, MMAX_MULTIMAX2);
 }
 #    endif
 
@@ -5271,7 +5325,7 @@ MMAX_INLINE void MMAX_(loss_of)(MMAX_(loss) * r, const MMAX_(batch) * b, size_t 
     r->index = (size_t)b->index[row];
     r->state = b->index[row] >= 0 ? MMAX_IS_NORMAL : MMAX_IS_DONE;
     r->stored = 0;
-    r->n = r->state == MMAX_IS_DONE ? 0 : b->lengths ? b->lengths[row] : b->cols;
+    r->n = r->state == MMAX_IS_DONE ? 0 : MMAX_(length_of)(b, row);
     r->targets = b->targets;
     r->slopes = b->slopes;
     r->params = b->params;
@@ -5508,18 +5562,19 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
 
 #    if MMAX_FAST
-MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t from, const MMAX_(call) * c,
+MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c,
                                      int function, MMAX_(rows) rows, MMAX_(end_loss) end)
 {
+    const MMAX_(batch) part = MMAX_(part_of)(b, g->row, g->rows);
     double log_sum[MMAX_WIDTH];
     if (b->loss) {
         MMAX_(log_sums_of_group)(log_sum, g, b, c);
     }
-    for (size_t i = 0; i < MMAX_WIDTH; ++i) {
+    for (size_t i = 0; i < part.rows; ++i) {
         MMAX_(loss) r;
-        MMAX_(loss_of)(&r, b, from + i);
+        MMAX_(loss_of)(&r, &part, i);
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[i]))) {
-            const MMAX_(batch) row = MMAX_(part_of)(b, from + i, 1);
+            const MMAX_(batch) row = MMAX_(part_of)(&part, i, 1);
             rows(&row, c);
             continue;
         }
@@ -5527,17 +5582,20 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
         r.careful = 0;
         MMAX_(loss_target)(&r, c, function);
         r.sum = g->total[i];
-        r.log_sum = b->loss ? log_sum[i] : 0;
+        r.log_sum = part.loss ? log_sum[i] : 0;
         r.e = g->e + i * MMAX_PAIR;
         r.buffer = NULL;
         end(&r, c);
     }
+    if (b->lengths && b->y) {
+        MMAX_(fill_past)(g, b, 0);
+    }
 }
-#        define MMAX_INSTANCE(name, function)                                                                          \
-            MMAX_STATIC void MMAX_(name##_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, size_t row, \
-                                                           const MMAX_(call) * c)                                      \
-            {                                                                                                          \
-                MMAX_(group_losses)(g, b, row, c, function, MMAX_(name##_loss_rows), MMAX_(name##_loss_end));          \
+#        define MMAX_INSTANCE(name, function)                                                              \
+            MMAX_STATIC void MMAX_(name##_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, \
+                                                           const MMAX_(call) * c)                          \
+            {                                                                                              \
+                MMAX_(group_losses)(g, b, c, function, MMAX_(name##_loss_rows), MMAX_(name##_loss_end));   \
             }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #        undef MMAX_INSTANCE
@@ -6729,7 +6787,7 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(const MMAX_(batch) * b, size_t row, c
     const mmax_real *const x = b->x + row * b->x_stride;
     mmax_real *const gx = b->y ? b->y + row * b->y_stride : NULL;
     double *const loss = b->loss ? b->loss + row : NULL;
-    const size_t n = b->lengths ? b->lengths[row] : b->cols;
+    const size_t n = MMAX_(length_of)(b, row);
     const int32_t index = b->index[row];
     size_t written = 0;
     if (index >= 0) {
@@ -7769,6 +7827,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_TOGETHER_BYTES
 #    undef MMAX_BEGIN_ROWS
 #    undef MMAX_SIDE_BY_SIDE_BYTES
+#    undef MMAX_FEWEST_ROWS
 #    undef MMAX_OVERLAP_LEAST
 #    undef MMAX_OVERLAP_MOST
 #    undef MMAX_FETCHES

@@ -89,7 +89,7 @@ static int is_ours(size_t row, size_t every) { return row % every == every - 1; 
 /*
  * The row of c as every `every`-th row of a batch of `rows`, other rows between, at random strides and offsets;
  * with `in_place` the output lies on that input; with `shortened` the batch has more columns, with 2 of it by
- * thousands, and lengths say n.
+ * thousands, and lengths say n, for the other rows often something else.
  */
 static void check_in_batch(const function *f, const call *c, size_t rows, size_t every, int in_place, int shortened)
 {
@@ -126,9 +126,11 @@ static void check_in_batch(const function *f, const call *c, size_t rows, size_t
         }
     }
     for (size_t row = 0; row < rows; ++row) {
-        lengths[row] = (uint32_t)n;
-        other_index[row] =
-            is_ours(row, every) ? c->t.index[0] : (int32_t)random_below(n) - (random_below(5) == 0) * 99999;
+        const int others = !is_ours(row, every) && ordinary;
+        lengths[row] = (uint32_t)(others ? 1 + random_below(cols) : n);
+        other_index[row] = is_ours(row, every)
+                               ? c->t.index[0]
+                               : (int32_t)random_below(shortened ? lengths[row] : n) - (random_below(5) == 0) * 99999;
     }
     if (in_place) {
         b.array[OUT] = b.array[in_place];
@@ -216,7 +218,11 @@ static void check_rows(const function *f, size_t n, law l)
         }
         for (int r = GY; r <= X; ++r) {
             if (has(f, HAS_OUT) && has(f, 1u << r)) {
-                check_in_batch(f, &c, 1 + random_below(n <= 40 ? MAX_ROWS : n <= TOGETHER ? 17 : 2), 1, r, 0);
+                check_in_batch(f, &c,
+                               1 + random_below(n <= 40         ? MAX_ROWS
+                                                : n <= TOGETHER ? 17
+                                                                : 2),
+                               1, r, n <= 40 && random_below(3) == 0);
             }
         }
     }

@@ -15,7 +15,7 @@
 #    include <sys/mman.h>
 #    include <unistd.h>
 
-enum { GUARDED_BYTES = 1 << 16, GUARD_BYTES = 1 << 16, ROWS = 3, GAP = 3 };
+enum { GUARDED_BYTES = 1 << 16, GUARD_BYTES = 1 << 16, ROWS = 3, SEVERAL = 21, GAP = 3 };
 
 /* All that a call may touch. */
 typedef enum area { A_OUT, A_GY, A_Y, A_X, A_PER_ROW, A_GP, A_PARAMS, A_INDEX, A_LENGTHS, AREAS } area;
@@ -171,8 +171,16 @@ static void check_length(const function *f, size_t n)
         check_guarded(f, n, ROWS, 0, half, at_end, MINUS_INF);
         check_guarded(f, n, ROWS, 0, half, at_end, QUIET_NAN);
         check_guarded(f, n, ROWS, 0, half, at_end, PLUS_INF);
+        if (n <= 65) { /* short rows may be worked on together */
+            uint32_t lengths[SEVERAL];
+            for (size_t row = 0; row < SEVERAL; ++row) {
+                lengths[row] = (uint32_t)(n - row * 5 % n);
+            }
+            check_guarded(f, n, SEVERAL, 0, lengths, at_end, SPECIALS);
+            check_guarded(f, n, SEVERAL, GAP, NULL, at_end, SPECIALS);
+        }
         if (n <= 16) {
-            check_guarded(f, n, MAX_ROWS, GAP, NULL, at_end, SPECIALS); /* tiny rows may be worked on together */
+            check_guarded(f, n, MAX_ROWS, GAP, NULL, at_end, SPECIALS);
         }
     }
 }

@@ -191,48 +191,61 @@ static void test_masks(void)
 
 /* ==== lengths ==== */
 
+/* Four rows, one of them empty, or several at once that are not. */
+enum { SEVERAL = 23 };
+static void check_lengths(const function *f, size_t n, size_t rows)
+{
+    uint32_t lengths[SEVERAL] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
+    call c = call_of(f, rows, n, NORMAL_4, 5);
+    c.s.lengths = lengths;
+    for (size_t row = 0; row < rows; ++row) {
+        if (rows == SEVERAL) {
+            lengths[row] = (uint32_t)(n - row * 5 % n);
+        }
+        index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
+    }
+    make_y(f, &c);
+    for (size_t row = 0; row < rows; ++row) {
+        for (size_t i = lengths[row]; i < n; ++i) {
+            for (int r = 0; r < ARRAYS; ++r) {
+                set_special(f, row_of(f, &c, (role)r, row), i, row == 1 ? PLUS_INF : QUIET_NAN);
+            }
+        }
+    }
+    check_ok(f, &c);
+    for (size_t row = 0; row < rows; ++row) {
+        call one = row_alone(f, &c, row, lengths[row]);
+        double in_batch = row_storage[row];
+        for (size_t i = lengths[row]; i < n; ++i) {
+            expected[i] = empty_bits(f);
+        }
+        for (size_t i = 0; i < lengths[row]; ++i) {
+            expected[i] = get_bits(f, one.array[OUT], i);
+        }
+        one.s.cols = n;
+        check_output(f, &one, n, "past the length");
+        one.s.cols = lengths[row];
+        if (lengths[row] == 0) {
+            CHECK(f->kind == METRIC ? is_nan_double(in_batch) : bits_of(in_batch) == 0, AT ": %g for an empty row",
+                  AT_ARGS(f, n), in_batch);
+            continue;
+        }
+        check_ok(f, &one);
+        check_output(f, &one, lengths[row], "a row of that length alone");
+        CHECK(bits_of(in_batch) == bits_of(row_storage[row]), AT ": %g, alone %g", AT_ARGS(f, n), in_batch,
+              row_storage[row]);
+    }
+}
+
 static void test_lengths(void)
 {
     TEST("entries past lengths[r] are never read; y and gx are 0 there, -inf in the log functions") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n) {
-                    const uint32_t lengths[4] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
-                    call c = call_of(f, 4, n, NORMAL_4, 5);
-                    c.s.lengths = lengths;
-                    for (size_t row = 0; row < 4; ++row) {
-                        index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
-                    }
-                    make_y(f, &c);
-                    for (size_t row = 0; row < 4; ++row) {
-                        for (size_t i = lengths[row]; i < n; ++i) {
-                            for (int r = 0; r < ARRAYS; ++r) {
-                                set_special(f, row_of(f, &c, (role)r, row), i, row == 1 ? PLUS_INF : QUIET_NAN);
-                            }
-                        }
-                    }
-                    check_ok(f, &c);
-                    for (size_t row = 0; row < 4; ++row) {
-                        call one = row_alone(f, &c, row, lengths[row]);
-                        double in_batch = row_storage[row];
-                        for (size_t i = lengths[row]; i < n; ++i) {
-                            expected[i] = empty_bits(f);
-                        }
-                        for (size_t i = 0; i < lengths[row]; ++i) {
-                            expected[i] = get_bits(f, one.array[OUT], i);
-                        }
-                        one.s.cols = n;
-                        check_output(f, &one, n, "past the length");
-                        one.s.cols = lengths[row];
-                        if (lengths[row] == 0) {
-                            CHECK(f->kind == METRIC ? is_nan_double(in_batch) : bits_of(in_batch) == 0,
-                                  AT ": %g for an empty row", AT_ARGS(f, n), in_batch);
-                            continue;
-                        }
-                        check_ok(f, &one);
-                        check_output(f, &one, lengths[row], "a row of that length alone");
-                        CHECK(bits_of(in_batch) == bits_of(row_storage[row]), AT ": %g, alone %g", AT_ARGS(f, n),
-                              in_batch, row_storage[row]);
+                    check_lengths(f, n, 4);
+                    if (n <= 65) {
+                        check_lengths(f, n, SEVERAL);
                     }
                 }
     }

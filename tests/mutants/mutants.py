@@ -270,7 +270,7 @@ m("together: a row's largest is that of half its registers", "max[0] = mmax_v_ma
 m = function("MMAX_INLINE void MMAX_(normalise_rows)(")
 m("rows: the sum is that of the first", "r[i].sum = total[i];", "r[i].sum = total[0];", "forward bits")
 m("rows: y's stride for x", "b->x + (begun + i) * b->x_stride", "b->x + (begun + i) * b->y_stride", "memory bits")
-m("rows: lengths ignored", "b->lengths ? b->lengths[begun + i] : b->cols", "b->cols", "special_cases")
+m("rows: lengths ignored", "MMAX_(length_of)(b, begun + i)", "b->cols", "special_cases")
 m("rows: the first entry past the length is not written", "MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, ",
   "MMAX_(fill)(r[i].y + r[i].n + 1, b->cols - r[i].n - 1, ", "special_cases")
 m("log: 0 past the length", "logs ? MMAX_MASK_BITS : 0", "0", "special_cases")
@@ -297,6 +297,8 @@ m("loss: rows side by side have the state they began with", "r[i].state = rows[i
 
 m = function("MMAX_INLINE MMAX_(batch) MMAX_(part_of)(", "avx2")
 m("rows left over: begin at the wrong x", "b->x + from * b->x_stride", "b->x + from * b->y_stride", "memory bits")
+m("rows left over: have the lengths of the first", "b->lengths ? b->lengths + from : NULL", "b->lengths",
+  "special_cases bits")
 m("rows left over: have the loss of the first", "b->loss ? b->loss + from : NULL", "b->loss", "bits losses")
 m("rows left over: have the target of the first", "b->index ? b->index + from : NULL", "b->index", "bits losses")
 
@@ -307,10 +309,17 @@ m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(l
 m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function)", "0",
   "bits special_cases losses")
 
+m("short rows: the first pass reads past the lengths", "ragged ? lengths[r] : cols", "cols", "special_cases memory")
+m("short rows: evsoftmax's mean is that of all columns", "counts[r] = (double)n;", "counts[r] = (double)cols;",
+  "special_cases bits")
+
 m = function("MMAX_INLINE void MMAX_(fill_short)(", "avx2")
+m("short rows: zeros only as far as the row itself needs them", "MMAX_SHORT_FILLED(most)", "MMAX_SHORT_FILLED(n)",
+  "special_cases bits")
 m("short rows: old terms past the end are summed", "mmax_v_store(terms + at, mmax_v_zero());", "", "bits forward")
 
 m = function("MMAX_INLINE void MMAX_(group_exp)(", "avx2")
+m("short rows: the second pass reads past the lengths", "ragged ? lengths[r] : cols", "cols", "special_cases memory")
 m("short rows: tanhmax sums sinh", "sinh2, &e, &o", "e, &sinh2, &o", "bits")
 m("short rows: what is past the end is summed", "MMAX_(first_last)(e, left)", "e", "bits forward")
 
@@ -336,12 +345,17 @@ m = function("MMAX_INLINE mmax_vec MMAX_(scaled)(", "avx2")
 m("weights: negative ones of tanhmax count as too small", "negative ? mmax_v_abs(e) : e), e);", "e), e);",
   "bits golden forward")
 
-m = function("MMAX_INLINE int MMAX_(all_have_targets)(", "avx2")
+m = function("MMAX_INLINE int MMAX_(group_is_usual)(", "avx2")
 m("short rows: an ignored row is read", "together >= 0", "1", "bits special_cases losses")
+m("short rows: an empty row is read", "!empty", "1", "special_cases memory")
 
 m = function("MMAX_INLINE void MMAX_(group_weights)(", "avx2")
 m("short rows: NaN is not seen", "!mmax_f64_is_finite(g->total[r])", "0", "bits")
-m("short rows: masked entries of a NaN row are NaN", "g->x + r * b->x_stride, n, 1, 0", "y, n, 1, 0", "bits")
+m("short rows: masked entries of a NaN row are NaN", "b->x + (g->row + r) * b->x_stride, MMAX_", "y, MMAX_", "bits")
+
+m = function("MMAX_STATIC void MMAX_(fill_past)(", "avx2")
+m("short rows: what lies past the lengths is not written", "MMAX_(fill)(b->y + row * b->y_stride + n, b->cols - n, past);",
+  "", "special_cases")
 
 m = function("MMAX_STATIC void MMAX_(log_sums_of_group)(", "avx2")
 m("short rows: the rest beside a large entry is lost", "total >= 1.75 * top", "1", "bits losses")
@@ -362,11 +376,13 @@ m("short rows: NaN is not seen by the logarithm", "!mmax_f64_is_finite(g->total[
 
 m = function("MMAX_INLINE void MMAX_(group_losses)(", "avx2")
 m("short rows: NaN is not seen by the loss", "!mmax_f64_is_finite(g->total[i])", "0", "bits special_cases")
+m("short rows: a loss without its gradient has it filled", "b->lengths && b->y", "b->lengths", "bits losses")
 m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_PAIR", "g->e",
   "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(normalise)(", "avx2")
-m("short rows: lengths ignored", " && !b->lengths", "", "bits")
+m("short rows: of the last group as many as of the others", "done - begun < MMAX_WIDTH ? done - begun : MMAX_WIDTH",
+  "MMAX_WIDTH", "memory bits")
 m("short rows: those left over are left out", "if (done < b->rows) {", "if (0) {", "bits")
 
 # ---- logarithms and losses ----
