@@ -23,6 +23,12 @@ const mmax_multimax_params *params_of_order(int order)
     return &p[order];
 }
 
+static mmax_shape with_lengths(mmax_shape s, const work *w)
+{
+    s.lengths = w->lengths;
+    return s;
+}
+
 static mmax_multimax_grads grads; /* sums up what nobody reads */
 
 #define T       float

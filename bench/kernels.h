@@ -18,8 +18,9 @@ extern "C" {
 typedef struct work {
     size_t rows, cols;
     void *x, *y, *gy, *gx;
-    double *per_row;      /* losses and metrics */
-    const int32_t *index; /* the true class of every row */
+    double *per_row;         /* losses and metrics */
+    const int32_t *index;    /* the true class of every row */
+    const uint32_t *lengths; /* of every row half to all of cols, for functions named so */
 } work;
 
 /* FORWARD writes y; BACKWARD reads gy and y (some also x), writes gx; LOSS reads x, writes gx; VALUE is a loss without its

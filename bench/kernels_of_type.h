@@ -10,6 +10,7 @@
     }
 
 RUN(softmax, F(mmax_softmax)(y, x, s))
+RUN(softmax_lengths, F(mmax_softmax)(y, x, with_lengths(s, w)))
 RUN(multimax1, F(mmax_multimax)(y, x, params_of_order(1), s))
 RUN(multimax2, F(mmax_multimax)(y, x, params_of_order(2), s))
 RUN(sparsemax, F(mmax_sparsemax)(y, x, s))
@@ -55,6 +56,7 @@ RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
 
 const kernel F(multimax)[] = {
     ROW(softmax, FORWARD, 0, 2, NULL),
+    ROW(softmax_lengths, FORWARD, 0, 2, NULL),
     ROW(multimax1, FORWARD, 1, 2, NULL),
     ROW(multimax2, FORWARD, 2, 2, NULL),
     ROW(sparsemax, FORWARD, 0, 2, NULL),

@@ -19,7 +19,7 @@
 #include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
-    #include <dlfcn.h>
+#    include <dlfcn.h>
 #endif
 
 namespace {
@@ -56,17 +56,20 @@ class Arrays {
     work fill(const Case &c)
     {
         const size_t n = c.shape.rows * c.shape.cols;
-        work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+        work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
         while (normals.size() < n) {
             normals.push_back(distribution(generator));
         }
         per_row.resize(std::max(per_row.size(), w.rows));
         index.resize(w.rows);
+        lengths.resize(w.rows);
         for (size_t r = 0; r < w.rows; ++r) {
             index[r] = static_cast<int32_t>(r * 7919 % w.cols);
+            lengths[r] = static_cast<uint32_t>(w.cols - r * 7919 % (w.cols / 2 + 1));
         }
         w.per_row = per_row.data();
         w.index = index.data();
+        w.lengths = lengths.data();
         void **arrays[] = {&w.x, &w.y, &w.gy, &w.gx};
         for (size_t a = 0; a < 4; ++a) {
             if (c.k->f64) {
@@ -103,6 +106,7 @@ class Arrays {
     std::vector<char> bytes_of[4];
     std::vector<double> per_row;
     std::vector<int32_t> index;
+    std::vector<uint32_t> lengths;
 };
 
 // ==== one benchmark ====
