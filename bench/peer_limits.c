@@ -4,11 +4,11 @@
 #include <string.h>
 
 /* Lanes enough to hide the latency of max. */
-enum { LANES = 128 };
+enum { LANES = 64 };
 
 static float row_max(const float *x, size_t n)
 {
-    float lane[LANES], top;
+    float lane[LANES], top = x[0];
     size_t i = 0;
     for (size_t j = 0; j < LANES; ++j) {
         lane[j] = x[0];
@@ -18,8 +18,7 @@ static float row_max(const float *x, size_t n)
             lane[j] = lane[j] > x[i + j] ? lane[j] : x[i + j];
         }
     }
-    top = lane[0];
-    for (size_t j = 1; j < LANES && i > 0; ++j) {
+    for (size_t j = 0; j < LANES && i > 0; ++j) {
         top = top > lane[j] ? top : lane[j];
     }
     for (; i < n; ++i) {
