@@ -4779,24 +4779,34 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
 }
 
 /* One copy of each pass. */
-#        define MMAX_INSTANCE(name, function)                                                      \
-            MMAX_STATIC void MMAX_(begin_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b, \
-                                                         const MMAX_(call) * c)                    \
-            {                                                                                      \
-                if (b->lengths) {                                                                  \
-                    MMAX_(group_begin)(g, b, c, function, 1);                                      \
-                } else {                                                                           \
-                    MMAX_(group_begin)(g, b, c, function, 0);                                      \
-                }                                                                                  \
-            }                                                                                      \
-            MMAX_STATIC void MMAX_(exp_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,   \
-                                                       const MMAX_(call) * c)                      \
-            {                                                                                      \
-                if (b->lengths) {                                                                  \
-                    MMAX_(group_exp)(g, b, c, function, 1);                                        \
-                } else {                                                                           \
-                    MMAX_(group_exp)(g, b, c, function, 0);                                        \
-                }                                                                                  \
+#        define MMAX_INSTANCE(name, function)                                                       \
+            MMAX_STATIC void MMAX_(begin_##name##_ragged)(MMAX_(group) * g, const MMAX_(batch) * b, \
+                                                          const MMAX_(call) * c)                    \
+            {                                                                                       \
+                MMAX_(group_begin)(g, b, c, function, 1);                                           \
+            }                                                                                       \
+            MMAX_STATIC void MMAX_(exp_##name##_ragged)(MMAX_(group) * g, const MMAX_(batch) * b,   \
+                                                        const MMAX_(call) * c)                      \
+            {                                                                                       \
+                MMAX_(group_exp)(g, b, c, function, 1);                                             \
+            }                                                                                       \
+            MMAX_STATIC void MMAX_(begin_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,  \
+                                                         const MMAX_(call) * c)                     \
+            {                                                                                       \
+                if (b->lengths) {                                                                   \
+                    MMAX_(begin_##name##_ragged)(g, b, c);                                          \
+                } else {                                                                            \
+                    MMAX_(group_begin)(g, b, c, function, 0);                                       \
+                }                                                                                   \
+            }                                                                                       \
+            MMAX_STATIC void MMAX_(exp_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,    \
+                                                       const MMAX_(call) * c)                       \
+            {                                                                                       \
+                if (b->lengths) {                                                                   \
+                    MMAX_(exp_##name##_ragged)(g, b, c);                                            \
+                } else {                                                                            \
+                    MMAX_(group_exp)(g, b, c, function, 0);                                         \
+                }                                                                                   \
             }
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
