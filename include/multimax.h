@@ -2720,26 +2720,26 @@ typedef struct MMAX_(call) {
 #    define MMAX_LOG2E      1.4426950408889634
 #    define MMAX_LOG2E_REST 2.0355273740931033e-17
 
-MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params *p, double epsilon)
+/* In place: a structure that is copied right after its members were stored waits for them. */
+MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multimax_params *p, double epsilon)
 {
-    MMAX_(call) c;
     double exponent_scale = p ? 1.0 : scale;
-    memset(&c, 0, sizeof c);
-    c.scale = scale;
-    c.input_scale = (mmax_real)scale;
-    c.before = 1;
-    c.after = 1;
+    memset(c, 0, sizeof *c);
+    c->scale = scale;
+    c->input_scale = (mmax_real)scale;
+    c->before = 1;
+    c->after = 1;
     if (!p && scale < 8.673617379884035e-19 /* 2^-60 */) {
-        c.before = (mmax_real)MMAX_TWO_TO_MINUS_64;
+        c->before = (mmax_real)MMAX_TWO_TO_MINUS_64;
         exponent_scale *= MMAX_TWO_TO_64;
-        c.general = 1;
+        c->general = 1;
     } else if (!p && scale > 1152921504606846976.0 /* 2^60 */) {
-        c.after = (mmax_real)MMAX_TWO_TO_64;
+        c->after = (mmax_real)MMAX_TWO_TO_64;
         exponent_scale *= MMAX_TWO_TO_MINUS_64;
-        c.general = 1;
+        c->general = 1;
     }
-    c.scale_high = (mmax_real)exponent_scale;
-    c.scale_low = (mmax_real)(exponent_scale - (double)c.scale_high);
+    c->scale_high = (mmax_real)exponent_scale;
+    c->scale_low = (mmax_real)(exponent_scale - (double)c->scale_high);
 #    if MMAX_PASS_DOUBLE
     {
         /* Dekker's product: the halves have 26 bits, so that their products are exact. */
@@ -2749,34 +2749,33 @@ MMAX_INLINE MMAX_(call) MMAX_(call_of)(double scale, const mmax_multimax_params 
         const double lost = ((scale_top * log2e_top - product) + scale_top * log2e_rest + scale_rest * log2e_top) +
                             scale_rest * log2e_rest;
         const double rest = lost + mmax_product(exponent_scale, MMAX_LOG2E_REST);
-        c.log2e = product;
-        c.log2e_high = MMAX_FMA ? product : mmax_f64_top(product);
-        c.log2e_low = (product - c.log2e_high) + rest;
+        c->log2e = product;
+        c->log2e_high = MMAX_FMA ? product : mmax_f64_top(product);
+        c->log2e_low = (product - c->log2e_high) + rest;
     }
 #    else
     {
         const double product = mmax_product(exponent_scale, MMAX_LOG2E);
-        c.log2e = (float)product;
-        c.log2e_high = MMAX_FMA ? c.log2e : mmax_f32_top(c.log2e);
-        c.log2e_low = (float)(product - (double)c.log2e_high);
+        c->log2e = (float)product;
+        c->log2e_high = MMAX_FMA ? c->log2e : mmax_f32_top(c->log2e);
+        c->log2e_low = (float)(product - (double)c->log2e_high);
     }
 #    endif
-    c.log2e_inverse = 1 / c.log2e;
+    c->log2e_inverse = 1 / c->log2e;
     if (epsilon > 0) { /* else 0, not -0 */
-        c.epsilon = (mmax_real)epsilon;
-        c.epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
+        c->epsilon = (mmax_real)epsilon;
+        c->epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
     }
-    c.safe = MMAX_SAFE;
+    c->safe = MMAX_SAFE;
     for (int i = 0; p && i < p->order; ++i) {
         const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
-        c.safe = largest < MMAX_SAFE ? c.safe : -1;
+        c->safe = largest < MMAX_SAFE ? c->safe : -1;
         /* max(b - x, 0) is 0 for b = -max, and max(x - d, 0) for d = max: that makes a term with t = 1 absent. */
-        c.below[i] = (mmax_real)(1.0 - p->t_b[i]);
-        c.above[i] = (mmax_real)(p->t_d[i] - 1.0);
-        c.b[i] = p->t_b[i] == 1.0 ? -MMAX_REAL_MAX : (mmax_real)p->b[i];
-        c.d[i] = p->t_d[i] == 1.0 ? MMAX_REAL_MAX : (mmax_real)p->d[i];
+        c->below[i] = (mmax_real)(1.0 - p->t_b[i]);
+        c->above[i] = (mmax_real)(p->t_d[i] - 1.0);
+        c->b[i] = p->t_b[i] == 1.0 ? -MMAX_REAL_MAX : (mmax_real)p->b[i];
+        c->d[i] = p->t_d[i] == 1.0 ? MMAX_REAL_MAX : (mmax_real)p->d[i];
     }
-    return c;
 }
 
 /* ---- the exponential ----
@@ -3039,19 +3038,18 @@ MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int functio
 
 /* What MultiMax prepares: also where sigma turns, for rows that gain by it. */
 #    define MMAX_TURNS_LEAST(c) ((c)->peaks ? (size_t)(MMAX_PAIR + 1) : (size_t)65536)
-MMAX_INLINE MMAX_(call)
-    MMAX_(sigma_call_of)(MMAX_(turns) * turns, double scale, const mmax_multimax_params *p, size_t cols, int peaks)
+MMAX_INLINE void MMAX_(prepare_sigma)(MMAX_(call) * c, MMAX_(turns) * turns, double scale,
+                                      const mmax_multimax_params *p, size_t cols, int peaks)
 {
-    MMAX_(call) c = MMAX_(call_of)(scale, p, 0);
-    c.peaks = peaks;
-    if (cols >= MMAX_TURNS_LEAST(&c) && c.safe > 0) {
-        MMAX_(find_turns)(turns, p, (double)c.safe);
+    MMAX_(prepare)(c, scale, p, 0);
+    c->peaks = peaks;
+    if (cols >= MMAX_TURNS_LEAST(c) && c->safe > 0) {
+        MMAX_(find_turns)(turns, p, (double)c->safe);
         for (int i = 0; i < turns->count; ++i) {
-            turns->score[i] = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(turns->at[i]), &c, 2, 0));
+            turns->score[i] = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(turns->at[i]), c, 2, 0));
         }
-        c.turns = turns;
+        c->turns = turns;
     }
-    return c;
 }
 
 /* ---- first pass: the extremes of the scores ---- */
@@ -3738,13 +3736,17 @@ static const MMAX_(passes) MMAX_(evsoftmax_passes) = {MMAX_EVSOFTMAX, MMAX_(begi
             }                                                                         \
         } while (0)
 
-/* The rows of a call, or some of them. */
+/* The rows of a call, or some of them. Neighbours are none in mmax_shape: compilers would copy both at once, and a load
+ * waits where two stores made what it reads. */
 typedef struct MMAX_(batch) {
     mmax_real *y; /* weights, logarithms or, for losses, the gradient or NULL */
+    size_t rows;
     const mmax_real *x;
-    size_t rows, cols, x_stride, y_stride;
+    size_t cols;
     const uint32_t *lengths;
-    double *loss; /* losses only, from here on */
+    size_t x_stride;
+    double *loss; /* losses only, as all from index on */
+    size_t y_stride;
     const int32_t *index;
     const mmax_targets *targets;
     struct MMAX_(slopes) * slopes; /* MultiMax: of the call */
@@ -3789,6 +3791,7 @@ MMAX_INLINE MMAX_(batch) MMAX_(part_of)(const MMAX_(batch) * b, size_t from, siz
 typedef struct MMAX_(group) MMAX_(group);
 /* What goes through the rows one by one, a pass over the rows of a group, and what ends the work on them. */
 typedef void (*MMAX_(rows))(const MMAX_(batch) *, const MMAX_(call) *);
+typedef void (*MMAX_(lone))(const MMAX_(batch) *, size_t from, const MMAX_(call) *);
 typedef void (*MMAX_(pass))(MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
 
@@ -4284,25 +4287,29 @@ MMAX_INLINE mmax_vec MMAX_(load_below)(const mmax_real *p, mmax_vec limit)
     const mmax_vec term = mmax_v_load(p);
     return mmax_v_keep(mmax_v_lt(term, limit), term);
 }
+MMAX_INLINE void MMAX_(short_sum_of)(MMAX_(sum) * sum, const mmax_real *terms, size_t n, const mmax_real *below)
+{
+    const mmax_vec limit = below ? mmax_v_set(*below) : mmax_v_zero();
+    mmax_vec pair[MMAX_REGS];
+#        define MMAX_TERM(at) (below ? MMAX_(load_below)(terms + (at), limit) : mmax_v_load(terms + (at)))
+    if (n <= MMAX_WIDTH) {
+        MMAX_EACH(k) { pair[k] = k == 0 ? MMAX_TERM(0) : mmax_v_zero(); }
+        MMAX_(short_sum)(sum, pair, 1);
+    } else {
+        MMAX_EACH(k) { pair[k] = MMAX_TERM(k * MMAX_WIDTH); }
+        if (n > MMAX_LANES) {
+            MMAX_EACH(k) { pair[k] = mmax_v_add(pair[k], MMAX_TERM(MMAX_LANES + k * MMAX_WIDTH)); }
+        }
+        MMAX_(short_sum)(sum, pair, 0);
+    }
+#        undef MMAX_TERM
+}
 MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, size_t stride, size_t rows, size_t n,
                                      const mmax_real *limits)
 {
     MMAX_(sum) sums[MMAX_WIDTH];
-    for (size_t r = 0; r < rows; ++r, terms += stride) {
-        const mmax_vec limit = limits ? mmax_v_set(limits[r]) : mmax_v_zero();
-        mmax_vec pair[MMAX_REGS];
-#        define MMAX_TERM(at) (limits ? MMAX_(load_below)(terms + (at), limit) : mmax_v_load(terms + (at)))
-        if (n <= MMAX_WIDTH) {
-            MMAX_EACH(k) { pair[k] = k == 0 ? MMAX_TERM(0) : mmax_v_zero(); }
-            MMAX_(short_sum)(&sums[r], pair, 1);
-        } else {
-            MMAX_EACH(k) { pair[k] = MMAX_TERM(k * MMAX_WIDTH); }
-            if (n > MMAX_LANES) {
-                MMAX_EACH(k) { pair[k] = mmax_v_add(pair[k], MMAX_TERM(MMAX_LANES + k * MMAX_WIDTH)); }
-            }
-            MMAX_(short_sum)(&sums[r], pair, 0);
-        }
-#        undef MMAX_TERM
+    for (size_t r = 0; r < rows; ++r) {
+        MMAX_(short_sum_of)(&sums[r], terms + r * stride, n, limits ? limits + r : NULL);
     }
     for (size_t r = rows; r < MMAX_WIDTH; ++r) {
         sums[r] = sums[0];
@@ -4674,31 +4681,20 @@ MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n, size_t most)
     }
 }
 
-/* `ragged`, known to the compiler, says whether the rows have lengths of their own. */
-MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
-                                    int ragged)
+/* The first pass over a row: its largest score is in one of the lanes. The smallest of all logits joins `smallest`, where
+ * that is wanted, for MultiMax the largest of all |s| `largest`. What the next pass reads goes to e. */
+MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t n, size_t most, mmax_vec *smallest,
+                                        mmax_vec *largest, const MMAX_(call) * c, int function)
 {
-    const int sigma = mmax_is_sigma(function);
-    const MMAX_(call) constants = *call, *const c = &constants;
-    const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
-    const uint32_t *const lengths = ragged ? b->lengths + g->row : NULL;
-    const mmax_real *const x = b->x + g->row * x_stride;
-    const int wants_min = MMAX_(wants_smallest)(c, function);
-    mmax_real *e = g->e;
-    MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
-    MMAX_LINE double counts[MMAX_WIDTH];
-    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
-    for (size_t r = 0; r < rows; ++r, e += MMAX_PAIR) {
-        const size_t n = ragged ? lengths[r] : cols;
-        const mmax_real *const row = x + r * x_stride;
-        const mmax_vec first = mmax_v_set(row[0]);
-        mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK);
+    const int sigma = mmax_is_sigma(function), wants_min = MMAX_(wants_smallest)(c, function);
+    const mmax_vec first = mmax_v_set(x[0]);
+    mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK), size = *largest;
 #        define MMAX_STEP(at, left, last)                                                                              \
-            const mmax_vec logit = last ? MMAX_(load_last)(row + at, left, first) : mmax_v_load(row + at);             \
+            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at);                 \
             const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
             row_max = mmax_v_max(score, row_max);                                                                      \
             if (sigma) {                                                                                               \
-                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
+                size = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), size);                    \
                 mmax_v_store(e + at, score);                                                                           \
             }                                                                                                          \
             if (wants_min) {                                                                                           \
@@ -4707,13 +4703,65 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
             if (function == MMAX_EVSOFTMAX) {                                                                          \
                 mmax_v_store(e + at, last ? MMAX_(first_last)(logit, left) : logit);                                   \
             }
-        MMAX_EACH_REGISTER(n, MMAX_STEP);
+    MMAX_EACH_REGISTER(n, MMAX_STEP);
 #        undef MMAX_STEP
-        if (function == MMAX_EVSOFTMAX) {
-            counts[r] = (double)n;
-            MMAX_(fill_short)(e, n, cols);
-        }
-        smallest = wants_min ? mmax_v_min(row_min, smallest) : smallest;
+    if (function == MMAX_EVSOFTMAX) {
+        MMAX_(fill_short)(e, n, most);
+    }
+    *smallest = wants_min ? mmax_v_min(row_min, *smallest) : *smallest;
+    *largest = size;
+    return row_max;
+}
+
+/* The second pass over a row. TanhMax: e becomes 2 sinh, `summed` 2 cosh; for others they are the same. */
+MMAX_INLINE void MMAX_(short_exp)(mmax_real *e, mmax_real *summed, const mmax_real *x, size_t n, size_t most,
+                                  const MMAX_(origin) * o, const MMAX_(call) * c, int function)
+{
+#        define MMAX_STEP(at, left, last)                                                                  \
+            const mmax_vec score = mmax_is_sigma(function) ? mmax_v_load(e + at)                           \
+                                   : last                  ? MMAX_(load_last)(x + at, left, mmax_v_zero()) \
+                                                           : mmax_v_load(x + at);                                           \
+            mmax_vec term;                                                                                 \
+            if (function == MMAX_TANHMAX) {                                                                \
+                mmax_vec sinh2;                                                                            \
+                MMAX_(sinh_cosh)(score, &sinh2, &term, o, o->unit, c, MMAX_ROW_CLAMP);                     \
+                mmax_v_store(e + at, sinh2);                                                               \
+            } else {                                                                                       \
+                term = MMAX_(exp_part)(score, o, c, function, MMAX_ROW_CLAMP);                             \
+            }                                                                                              \
+            mmax_v_store(summed + at, last ? MMAX_(first_last)(term, left) : term);
+    MMAX_EACH_REGISTER(n, MMAX_STEP);
+#        undef MMAX_STEP
+    MMAX_(fill_short)(summed, n, most);
+}
+
+/* The last pass over a row. */
+MMAX_INLINE void MMAX_(short_scale)(mmax_real *y, const mmax_real *e, size_t n, MMAX_(scaling) w, int negative)
+{
+#        define MMAX_STEP(at, left, last)                                                \
+            const mmax_vec weight = MMAX_(scaled)(mmax_v_load(e + at), &w, 1, negative); \
+            MMAX_(store_upto)(y + at, left, weight);
+    MMAX_EACH_REGISTER(n, MMAX_STEP);
+#        undef MMAX_STEP
+}
+
+/* `ragged`, known to the compiler, says whether the rows have lengths of their own. */
+MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
+                                    int ragged)
+{
+    const MMAX_(call) constants = *call, *const c = &constants;
+    const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
+    const uint32_t *const lengths = ragged ? b->lengths + g->row : NULL;
+    const mmax_real *const x = b->x + g->row * x_stride;
+    mmax_real *const e = g->e;
+    MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
+    MMAX_LINE double counts[MMAX_WIDTH];
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
+    for (size_t r = 0; r < rows; ++r) {
+        const size_t n = ragged ? lengths[r] : cols;
+        const mmax_vec row_max =
+            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function);
+        counts[r] = (double)n;
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
     }
     for (size_t r = rows; r < MMAX_WIDTH; ++r) {
@@ -4731,32 +4779,15 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
 MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
                                   int ragged)
 {
-    const int sigma = mmax_is_sigma(function);
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
     const uint32_t *const lengths = ragged ? b->lengths + g->row : NULL;
     const mmax_real *const x = b->x + g->row * x_stride;
     mmax_real *const summed = function == MMAX_TANHMAX ? g->summed : g->e;
-    for (size_t r = 0, from = 0; r < rows; ++r, from += MMAX_PAIR) {
-        const size_t n = ragged ? lengths[r] : cols;
-        const mmax_real *const row = x + r * x_stride;
+    for (size_t r = 0; r < rows; ++r) {
+        const size_t n = ragged ? lengths[r] : cols, from = r * MMAX_PAIR;
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
-#        define MMAX_STEP(at, left, last)                                                   \
-            const mmax_vec score = sigma  ? mmax_v_load(g->e + from + at)                   \
-                                   : last ? MMAX_(load_last)(row + at, left, mmax_v_zero()) \
-                                          : mmax_v_load(row + at);                          \
-            mmax_vec e;                                                                     \
-            if (function == MMAX_TANHMAX) {                                                 \
-                mmax_vec sinh2;                                                             \
-                MMAX_(sinh_cosh)(score, &sinh2, &e, &o, o.unit, c, MMAX_ROW_CLAMP);         \
-                mmax_v_store(g->e + from + at, sinh2);                                      \
-            } else {                                                                        \
-                e = MMAX_(exp_part)(score, &o, c, function, MMAX_ROW_CLAMP);                \
-            }                                                                               \
-            mmax_v_store(summed + from + at, last ? MMAX_(first_last)(e, left) : e);
-        MMAX_EACH_REGISTER(n, MMAX_STEP);
-#        undef MMAX_STEP
-        MMAX_(fill_short)(summed + from, n, cols);
+        MMAX_(short_exp)(g->e + from, summed + from, x + r * x_stride, n, cols, &o, c, function);
         if (ragged && function == MMAX_TANHMAX) {
             MMAX_(fill_short)(g->e + from, n, cols);
         }
@@ -4833,12 +4864,7 @@ MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch)
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
             MMAX_(fill_special)(y, b->x + (g->row + r) * b->x_stride, MMAX_(length_of)(b, g->row + r), 1, 0);
         } else {
-            const MMAX_(scaling) w = MMAX_(scaling_at)(&scalings, r);
-#        define MMAX_STEP(at, left, last)                                                \
-            const mmax_vec weight = MMAX_(scaled)(mmax_v_load(e + at), &w, 1, negative); \
-            MMAX_(store_upto)(y + at, left, weight);
-            MMAX_EACH_REGISTER(n, MMAX_STEP);
-#        undef MMAX_STEP
+            MMAX_(short_scale)(y, e, n, MMAX_(scaling_at)(&scalings, r), negative);
         }
     }
     if (b->lengths) {
@@ -4855,25 +4881,90 @@ MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MM
     (void)c;
     MMAX_(group_weights)(g, b, 1);
 }
-/* The passes over a group and its end, as normalise below takes them. */
-#        define MMAX_IN_GROUPS(name, end) MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end)
+
+/* A short row alone. Returns 0 where it is not an ordinary one: then y is as it was. */
+MMAX_INLINE int MMAX_(lone_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
+{
+    MMAX_LINE mmax_real e[MMAX_PAIR], cosh2[MMAX_PAIR];
+    mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : e;
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
+    MMAX_(extremes) extremes;
+    MMAX_(origin) o;
+    MMAX_(sum) sum;
+    double total;
+    extremes.max = mmax_v_hmax(MMAX_(short_begin)(e, x, n, n, &smallest, &largest, c, function));
+    extremes.min = extremes.max;
+    extremes.peak = 0;
+    o = MMAX_(origin_of)(&extremes, n, c);
+    if (o.kind == MMAX_ROW_GENERAL || !MMAX_(all_usual)(smallest, largest, c, function)) {
+        return 0;
+    }
+    if (function == MMAX_TANHMAX) {
+        o.unit = extremes.max * c->input_scale < MMAX_UNIT_RANGE ? MMAX_(lane)(mmax_v_pow2(mmax_v_set(o.rounder))) : 0;
+    }
+    if (function == MMAX_EVSOFTMAX) {
+        MMAX_(short_sum_of)(&sum, e, n, NULL);
+        total = MMAX_(sum_total)(&sum);
+        if (!mmax_f64_is_finite(total)) {
+            return 0;
+        }
+        o.mean = MMAX_(mean_of)(total / (double)n, o.max);
+    }
+    MMAX_(short_exp)(e, summed, x, n, n, &o, c, function);
+    MMAX_(short_sum_of)(&sum, summed, n, NULL);
+    total = MMAX_(sum_total)(&sum);
+    if (!mmax_f64_is_finite(total)) {
+        return 0;
+    }
+    MMAX_(short_scale)(y, e, n, MMAX_(scaling_of)(total), function == MMAX_TANHMAX);
+    return 1;
+}
+/* The rows from `from` on, one by one. */
+MMAX_INLINE void MMAX_(lone_rows)(const MMAX_(batch) * b, size_t from, const MMAX_(call) * c, int function,
+                                  MMAX_(rows) rows)
+{
+    for (size_t row = from; row < b->rows; ++row) {
+        const size_t n = MMAX_(length_of)(b, row);
+        mmax_real *const y = b->y + row * b->y_stride;
+        if (!(n > 0 && MMAX_(lone_row)(y, b->x + row * b->x_stride, n, c, function))) {
+            const MMAX_(batch) part = MMAX_(part_of)(b, row, 1);
+            rows(&part, c);
+        } else if (n < b->cols) {
+            MMAX_(fill)(y + n, b->cols - n, 0);
+        }
+    }
+}
+#        define MMAX_LONE_ROWS(name, function)                                                              \
+            MMAX_STATIC void MMAX_(lone_##name)(const MMAX_(batch) * b, size_t from, const MMAX_(call) * c) \
+            {                                                                                               \
+                MMAX_(lone_rows)(b, from, c, function, MMAX_(name##_rows));                                 \
+            }
+MMAX_EACH_FUNCTION(MMAX_LONE_ROWS)
+/* The passes over a group, its end, and what takes a row alone, as normalise below takes them. */
+#        define MMAX_IN_GROUPS(name, end) MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end), NULL
+#        define MMAX_WEIGHTS(name, end) \
+            MMAX_(name##_rows), MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end), MMAX_(lone_##name)
 #    else
-#        define MMAX_IN_GROUPS(name, end) NULL, NULL, NULL
+#        define MMAX_IN_GROUPS(name, end) NULL, NULL, NULL, NULL
+#        define MMAX_WEIGHTS(name, end)   MMAX_(name##_rows), NULL, NULL, NULL, NULL
+#        define MMAX_LONE_ROWS(name, function)
 #    endif
 
-/* Fewer rows than these are done sooner one by one. */
-#    define MMAX_FEWEST_ROWS 4
+/* As many rows as make a group, even if not a full one; up to so many are done sooner alone than side by side. */
+#    define MMAX_LEAST_GROUP 4
+#    define MMAX_MOST_ALONE  (MMAX_PASS_DOUBLE ? 1 : 3)
 /* A group's exponentials, then the next group's first pass, then the end of the former: each waits for a chain of
  * dependent instructions that the other fills. */
 MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c, MMAX_(rows) rows,
-                                  MMAX_(pass) begin_group, MMAX_(pass) exp_group, MMAX_(end) end)
+                                  MMAX_(pass) begin_group, MMAX_(pass) exp_group, MMAX_(end) end, MMAX_(lone) lone)
 {
+    const int is_short = MMAX_FAST && b->cols <= MMAX_PAIR && !c->general;
     size_t done = 0;
 #    if MMAX_FAST
-    if (b->cols <= MMAX_PAIR && !c->general) {
+    if (is_short && b->rows >= MMAX_LEAST_GROUP) {
         const size_t rest = b->rows % MMAX_WIDTH;
         MMAX_(group) group[2], *g = &group[0], *next = &group[1];
-        done = rest < MMAX_FEWEST_ROWS ? b->rows - rest : b->rows;
+        done = rest < MMAX_LEAST_GROUP ? b->rows - rest : b->rows;
         g->rows = 0;
         for (size_t begun = 0; begun < done || g->rows > 0; begun += g->rows) {
             MMAX_(group) *const former = g;
@@ -4902,7 +4993,9 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
     (void)exp_group;
     (void)end;
 #    endif
-    if (done == 0) {
+    if (is_short && lone && b->rows - done <= MMAX_MOST_ALONE) {
+        lone(b, done, c);
+    } else if (done == 0) {
         rows(b, c);
     } else if (done < b->rows) {
         const MMAX_(batch) part = MMAX_(part_of)(b, done, b->rows - done);
@@ -4912,28 +5005,31 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
 
 MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
-    MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
     c.clears = 1;
-    MMAX_(normalise)(&b, &c, MMAX_(softmax_rows), MMAX_IN_GROUPS(softmax, weights_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(softmax, weights_of_group));
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
     MMAX_(turns) turns;
-    MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 0);
     c.clears = 1;
     if (p->order == 1) {
-        MMAX_(normalise)(&b, &c, MMAX_(multimax1_rows), MMAX_IN_GROUPS(multimax1, weights_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(multimax1, weights_of_group));
     } else {
-        MMAX_(normalise)(&b, &c, MMAX_(multimax2_rows), MMAX_IN_GROUPS(multimax2, weights_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(multimax2, weights_of_group));
     }
 }
 MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsilon, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(normalise)(&b, &c, MMAX_(evsoftmax_rows), MMAX_IN_GROUPS(evsoftmax, weights_of_group));
+    MMAX_(prepare)(&c, s->scale, NULL, epsilon);
+    MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(evsoftmax, weights_of_group));
 }
 
 /* ---- logarithms ---- */
@@ -5021,16 +5117,18 @@ MMAX_STATIC void MMAX_(log_multimax2_of_group)(const MMAX_(group) * g, const MMA
 
 MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
     MMAX_(normalise)(&b, &c, MMAX_(log_softmax_rows), MMAX_IN_GROUPS(softmax, log_softmax_of_group));
 }
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
 {
     MMAX_(turns) turns;
-    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
+    MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 0);
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_(log_multimax1_rows), MMAX_IN_GROUPS(multimax1, log_multimax1_of_group));
     } else {
@@ -5623,8 +5721,9 @@ MMAX_INLINE MMAX_(batch) MMAX_(loss_batch_of)(double *loss, mmax_real *gx, const
 MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                      const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
     MMAX_(normalise)(&b, &c, MMAX_(softmax_loss_rows), MMAX_IN_GROUPS(softmax, softmax_losses_of_group));
 }
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
@@ -5632,8 +5731,9 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
 {
     MMAX_(turns) turns;
     MMAX_(slopes) slopes;
-    const MMAX_(call) c = MMAX_(sigma_call_of)(&turns, s->scale, p, s->cols, 1);
+    MMAX_(call) c;
     MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 1);
     MMAX_(slopes_begin)(&slopes, p, &c, targets->grad_scale * c.scale);
     b.slopes = &slopes;
     b.params = gp != NULL;
@@ -5649,8 +5749,9 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
 MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_real *x, double epsilon,
                                        const mmax_targets *targets, const mmax_shape *s)
 {
-    MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, epsilon);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(prepare)(&c, s->scale, NULL, epsilon);
     c.epsilon_loss = MMAX_F64_(log1p)(mmax_limited(1 / epsilon) - 1);
     MMAX_(normalise)(&b, &c, MMAX_(evsoftmax_loss_rows), MMAX_IN_GROUPS(evsoftmax, evsoftmax_losses_of_group));
 }
@@ -6571,11 +6672,12 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
 
 MMAX_INLINE void MMAX_(threshold)(mmax_real *y, const mmax_real *x, const mmax_shape *s, int function)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
 #    if !MMAX_PASS_DOUBLE
     MMAX_(lanes) w;
     w.heads = 0;
 #    endif
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
     for (size_t row = 0, rows; row < s->rows; row += rows) {
         mmax_real *const y_row = y + row * s->y_stride;
         const mmax_real *const x_row = x + row * s->x_stride;
@@ -6866,15 +6968,17 @@ MMAX_INLINE void MMAX_(threshold_losses)(const MMAX_(batch) * b, const mmax_shap
 MMAX_STATIC void MMAX_(sparsemax_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                        const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
     MMAX_(threshold_losses)(&b, s, &c, MMAX_SPARSEMAX);
 }
 MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                       const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
     MMAX_(threshold_losses)(&b, s, &c, MMAX_ENTMAX15);
 }
 
@@ -6997,11 +7101,13 @@ MMAX_STATIC void MMAX_(tanhmax_rows)(const MMAX_(batch) * b, const MMAX_(call) *
 {
     MMAX_(normalise_rows)(b, c, &MMAX_(tanhmax_passes), MMAX_BEGIN_ROWS(tanhmax), 0);
 }
+MMAX_LONE_ROWS(tanhmax, MMAX_TANHMAX)
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(normalise)(&b, &c, MMAX_(tanhmax_rows), MMAX_IN_GROUPS(tanhmax, signed_weights_of_group));
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
+    MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(tanhmax, signed_weights_of_group));
 }
 
 /* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */
@@ -7076,7 +7182,8 @@ MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy,
 MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
                                          const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0);
+    MMAX_(call) c;
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
     MMAX_EACH_ROW(s, gx, s->gx_stride, 0,
                   MMAX_(tanhmax_backward_row)(gx + row * s->gx_stride, gy + row * s->gy_stride, y + row * s->y_stride,
                                               x + row * s->x_stride, n, &c));
@@ -7085,9 +7192,10 @@ MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, con
 /* ---- seglu: sigma alone ---- */
 MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    MMAX_(call) c;
     const mmax_vec masked = mmax_v_set(MMAX_MASK), nan = mmax_v_set(MMAX_QUIET_NAN);
     const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(MMAX_REAL_MIN);
+    MMAX_(prepare)(&c, s->scale, p, 0);
 #    define MMAX_STEP(at, left, k, part)                                                \
         const mmax_vec x_ = MMAX_(load_upto)(x + row * s->x_stride + at, left, masked); \
         mmax_vec y_ = MMAX_(score)(x_, &c, order, 1);                                   \
@@ -7135,8 +7243,9 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * slopes
 MMAX_STATIC void MMAX_(seglu_backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *x,
                                        const mmax_multimax_params *p, const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, p, 0);
+    MMAX_(call) c;
     MMAX_(slopes) slopes;
+    MMAX_(prepare)(&c, s->scale, p, 0);
     MMAX_(slopes_begin)(&slopes, p, &c, c.scale);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
@@ -7470,10 +7579,11 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     const size_t bytes = s->cols * sizeof(mmax_real);
     const int ahead = fast && s->cols > MMAX_PAIR && bytes <= MMAX_AHEAD_BYTES;
     const int fetch = bytes > MMAX_AHEAD_BYTES && bytes <= MMAX_FETCH_BYTES;
-    MMAX_(call) call = MMAX_(call_of)(function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
+    MMAX_(call) call;
     MMAX_(back) next, r;
     MMAX_(slopes) slopes;
     double mean = mmax_f64_from_bits(0x7ff8000000000000), next_mean = mean;
+    MMAX_(prepare)(&call, function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
     call.scale = s->scale;
     if (order) {
         MMAX_(slopes_begin)(&slopes, p, &call, call.scale);
@@ -7616,9 +7726,10 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
 MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mmax_real *x, double epsilon,
                                       const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(1, NULL, 0);
+    MMAX_(call) c;
     const MMAX_(origin) o = MMAX_(log_origin)();
     MMAX_(metric) metric = {mmax_real_floor(epsilon), 0, 0, 0, 0};
+    MMAX_(prepare)(&c, 1, NULL, 0);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const x_row = x + row * s->x_stride, *const y_row = y + row * s->y_stride;
@@ -7657,9 +7768,11 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
 MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_real *x, double epsilon, double reference,
                                  const mmax_shape *s)
 {
-    const MMAX_(call) c = MMAX_(call_of)(s->scale, NULL, 0), unit = MMAX_(call_of)(1, NULL, 0);
+    MMAX_(call) c, unit;
     const MMAX_(origin) o = MMAX_(log_origin)();
     MMAX_(metric) metric = {mmax_real_ceil(epsilon), 0, 0, 0, 1};
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
+    MMAX_(prepare)(&unit, 1, NULL, 0);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const x_row = x + row * s->x_stride;
@@ -7832,12 +7945,15 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_REGISTER
 #    undef MMAX_PARTS_CHEAP
 #    undef MMAX_IN_GROUPS
+#    undef MMAX_WEIGHTS
+#    undef MMAX_LONE_ROWS
 #    undef mmax_v_whole
 #    undef MMAX_TOGETHER
 #    undef MMAX_TOGETHER_BYTES
 #    undef MMAX_BEGIN_ROWS
 #    undef MMAX_SIDE_BY_SIDE_BYTES
-#    undef MMAX_FEWEST_ROWS
+#    undef MMAX_LEAST_GROUP
+#    undef MMAX_MOST_ALONE
 #    undef MMAX_OVERLAP_LEAST
 #    undef MMAX_OVERLAP_MOST
 #    undef MMAX_FETCHES
@@ -8316,12 +8432,25 @@ MMAX_DEFINE const char *mmax_status_string(mmax_status status)
 }
 
 /* ==== small public functions ==== */
+
+/* Two neighbours of a structure by one store: passed by value it is copied 16 bytes at a time, and a load waits for the
+ * stores of its halves, longer than a call on a short row takes. */
+MMAX_INLINE void mmax_store_two(void *to, size_t first, size_t second)
+{
+#    if MMAX_GNUC && SIZE_MAX > 0xffffffff
+    typedef size_t two __attribute__((vector_size(2 * sizeof(size_t))));
+    const two both = {first, second};
+#    else
+    const size_t both[2] = {first, second};
+#    endif
+    memcpy(to, &both, sizeof both);
+}
+
 MMAX_DEFINE mmax_shape mmax_rows(size_t rows, size_t cols)
 {
     mmax_shape s;
     memset(&s, 0, sizeof s);
-    s.rows = rows;
-    s.cols = cols;
+    mmax_store_two(&s, rows, cols);
     return s;
 }
 MMAX_DEFINE mmax_shape mmax_row(size_t cols) { return mmax_rows(1, cols); }

@@ -20,9 +20,10 @@ static double candidates[MOST];
     static int steps_##T(const void *x, size_t n, double scale, int entmax)          \
     {                                                                                \
         static mmax_candidates_scalar_##T w;                                         \
-        const mmax_call_scalar_##T c = mmax_call_of_scalar_##T(scale, NULL, 0);      \
+        mmax_call_scalar_##T c;                                                      \
         mmax_tau_scalar_##T tau = {0, 0, 0, 0};                                      \
         int found;                                                                   \
+        mmax_prepare_scalar_##T(&c, scale, NULL, 0);                                 \
         w.near_top = (void *)candidates;                                             \
         w.room = 1024;                                                               \
         found = entmax ? mmax_begin_entmax15_scalar_##T(&w, &tau, x, n, &c)          \
@@ -37,11 +38,13 @@ STEPS(f64)
 static int steps_in_lane(const float *x, size_t n, double scale, int entmax)
 {
     const int which = entmax ? MMAX_ENTMAX15 : MMAX_SPARSEMAX;
-    const mmax_call_scalar_f32 c = mmax_call_of_scalar_f32(scale, NULL, 0);
-    const mmax_units_scalar_f32 units = mmax_units_of_scalar_f32(&c, which);
+    mmax_call_scalar_f32 c;
+    mmax_units_scalar_f32 units;
     float max = x[0], start[2] = {-1, -1};
     double tau[2];
     int steps;
+    mmax_prepare_scalar_f32(&c, scale, NULL, 0);
+    units = mmax_units_of_scalar_f32(&c, which);
     for (size_t i = 0; i < n; ++i) {
         max = x[i] > max ? x[i] : max;
     }
@@ -301,7 +304,7 @@ static void test_turns(void)
                 p.b[i] = random_below(4) ? random_normal() : 0;
                 p.d[i] = random_below(4) ? random_normal() : p.b[1 - i];
             }
-            c = mmax_sigma_call_of_scalar_f64(&turns, 1, &p, 1000, 1);
+            mmax_prepare_sigma_scalar_f64(&c, &turns, 1, &p, 1000, 1);
             CHECK(c.turns && turns.count >= 4 && turns.count <= 9, "%d turns", turns.count);
             for (int k = 0; k < 4; ++k) {
                 const double from = 4 * random_normal();
@@ -313,8 +316,9 @@ static void test_turns(void)
     TEST("scores beyond the safe bound have no bounds") {
         mmax_multimax_params p = mmax_multimax_identity(2);
         mmax_turns_scalar_f64 turns;
-        mmax_call_scalar_f64 c = mmax_sigma_call_of_scalar_f64(&turns, 2, &p, 1000, 1);
+        mmax_call_scalar_f64 c;
         mmax_extremes_scalar_f64 logits = {0, 0, 0, 0}, e = {0, 0, 0, 0};
+        mmax_prepare_sigma_scalar_f64(&c, &turns, 2, &p, 1000, 1);
         logits.min = -c.safe / 2;
         logits.max = c.safe / 2;
         CHECK(mmax_sigma_bounds_scalar_f64(&e, &logits, &c, MMAX_MULTIMAX2) && e.max == c.safe, "to %g", e.max);

@@ -20,9 +20,11 @@
 #define DEFINE_EXP(T, real)                                                             \
     void PASTE(exp, TIER, T)(real * y, const real *x, size_t n, real max, double scale) \
     {                                                                                   \
-        const INTERNAL(call, T) c = INTERNAL(call_of, T)(scale, NULL, 0);               \
+        INTERNAL(call, T) c;                                                            \
         const INTERNAL(extremes, T) e = {max, max, 0, 0};                               \
-        const INTERNAL(origin, T) o = INTERNAL(origin_of, T)(&e, 1, &c);                \
+        INTERNAL(origin, T) o;                                                          \
+        INTERNAL(prepare, T)(&c, scale, NULL, 0);                                       \
+        o = INTERNAL(origin_of, T)(&e, 1, &c);                                          \
         for (size_t i = 0; i < n; ++i) {                                                \
             y[i] = INTERNAL(exp_of, T)(x[i], &o, &c);                                   \
         }                                                                               \

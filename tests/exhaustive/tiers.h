@@ -1,6 +1,6 @@
 /*
  * tiers.h: the exponential inside the kernels of one instruction set, on arrays. The one place outside the header that
- * knows internal names: mmax_call_of, mmax_origin_of and mmax_exp_of, of TIER and type.
+ * knows internal names: mmax_prepare, mmax_origin_of and mmax_exp_of, of TIER and type.
  */
 #ifndef TIERS_H
 #define TIERS_H

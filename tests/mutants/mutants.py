@@ -114,16 +114,16 @@ m("sweep with sums: a chunk less", "chunk_ < (n); chunk_ += MMAX_CHUNK", "chunk_
   "chunk_ += MMAX_CHUNK", "backward forward")
 
 # ---- what a call prepares ----
-m = function("MMAX_INLINE MMAX_(call) MMAX_(call_of)(")
-m("multimax forgets the scale", "c.input_scale = (mmax_real)scale;", "c.input_scale = 1;", "forward")
-m("f32 exp without the low part of log2(e)", "c.log2e_low = (float)(product - (double)c.log2e_high);",
-  "c.log2e_low = 0;", "forward")
+m = function("MMAX_INLINE void MMAX_(prepare)(")
+m("multimax forgets the scale", "c->input_scale = (mmax_real)scale;", "c->input_scale = 1;", "forward")
+m("f32 exp without the low part of log2(e)", "c->log2e_low = (float)(product - (double)c->log2e_high);",
+  "c->log2e_low = 0;", "forward")
 m("f64 exp without the rest of log2(e)", "exponent_scale, MMAX_LOG2E_REST", "exponent_scale, 0", "forward")
-m("the low part of the scale is lost", "c.scale_low = (mmax_real)(exponent_scale - (double)c.scale_high);",
-  "c.scale_low = 0;", "losses forward")
+m("the low part of the scale is lost", "c->scale_low = (mmax_real)(exponent_scale - (double)c->scale_high);",
+  "c->scale_low = 0;", "losses forward")
 m("a term with t_b = 1 is not absent", "p->t_b[i] == 1.0 ? -MMAX_REAL_MAX : ", "", "special_cases")
 m("1 - t_b has the wrong sign", "(1.0 - p->t_b[i])", "(p->t_b[i] - 1.0)", "golden")
-m("huge parameters seem safe", "largest < MMAX_SAFE ? c.safe : -1", "c.safe", "special_cases")
+m("huge parameters seem safe", "largest < MMAX_SAFE ? c->safe : -1", "c->safe", "special_cases")
 m("a tiny scale is not brought within range", "exponent_scale *= MMAX_TWO_TO_64;", "exponent_scale *= 1;",
   "special_cases forward")
 
@@ -302,13 +302,15 @@ m("rows left over: have the lengths of the first", "b->lengths ? b->lengths + fr
 m("rows left over: have the loss of the first", "b->loss ? b->loss + from : NULL", "b->loss", "bits losses")
 m("rows left over: have the target of the first", "b->index ? b->index + from : NULL", "b->index", "bits losses")
 
-m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
+m = function("MMAX_INLINE mmax_vec MMAX_(short_begin)(", "avx2")
 m("short rows: the largest is that of the last register", "mmax_v_max(score, row_max)", "score",
   "bits special_cases forward")
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(logit, left)", "logit", "bits")
 m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function)", "0",
   "bits special_cases losses")
+m("short rows: the largest |s| is that of the last row", "size = *largest", "size = mmax_v_zero()", "bits")
 
+m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the first pass reads past the lengths", "ragged ? lengths[r] : cols", "cols", "special_cases memory")
 m("short rows: evsoftmax's mean is that of all columns", "counts[r] = (double)n;", "counts[r] = (double)cols;",
   "special_cases bits")
@@ -320,8 +322,27 @@ m("short rows: old terms past the end are summed", "mmax_v_store(terms + at, mma
 
 m = function("MMAX_INLINE void MMAX_(group_exp)(", "avx2")
 m("short rows: the second pass reads past the lengths", "ragged ? lengths[r] : cols", "cols", "special_cases memory")
-m("short rows: tanhmax sums sinh", "sinh2, &e, &o", "e, &sinh2, &o", "bits")
-m("short rows: what is past the end is summed", "MMAX_(first_last)(e, left)", "e", "bits forward")
+
+m = function("MMAX_INLINE void MMAX_(short_exp)(", "avx2")
+m("short rows: tanhmax sums sinh", "sinh2, &term, o", "term, &sinh2, o", "bits")
+m("short rows: what is past the end is summed", "MMAX_(first_last)(term, left)", "term", "bits forward")
+
+m = function("MMAX_INLINE int MMAX_(lone_row)(", "avx2")
+m("lone rows: NaN is not seen", "    if (!mmax_f64_is_finite(total)) {\n        return 0;\n    }\n    MMAX_(short_scale)",
+  "    MMAX_(short_scale)", "special_cases bits")
+m("lone rows: evsoftmax's mean overflows", "        if (!mmax_f64_is_finite(total)) {\n            return 0;\n        }\n", "",
+  "special_cases bits forward")
+m("lone rows: infinite and large scores are not seen", "o.kind == MMAX_ROW_GENERAL ||", "", "special_cases bits")
+m("lone rows: masked entries and large |s| are not seen", "|| !MMAX_(all_usual)(smallest, largest, c, function)", "",
+  "special_cases bits")
+m("lone rows: tanhmax's exp(0) out of range", "extremes.max * c->input_scale < MMAX_UNIT_RANGE", "1", "bits")
+m("lone rows: evsoftmax's mean is above the largest entry", "MMAX_(mean_of)(total / (double)n, o.max)",
+  "(mmax_real)(total / (double)n)", "bits forward")
+m("lone rows: tanhmax has no negative weights", "function == MMAX_TANHMAX);", "0);", "golden forward")
+
+m = function("MMAX_INLINE void MMAX_(lone_rows)(", "avx2")
+m("lone rows: an empty one is read", "n > 0 && ", "", "special_cases memory")
+m("lone rows: what lies past the length is not written", "MMAX_(fill)(y + n, b->cols - n, 0);", "", "special_cases bits")
 
 m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(", "avx2")
 m("short rows: the factor is that of the first", "of->factor[r]", "of->factor[0]", "bits forward")
