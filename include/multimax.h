@@ -1140,6 +1140,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   first(a, count)      a in the first lanes, else 0
  *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
  *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
+ *   exponent(a)          f64: k as a number, mantissa(a)   a / 2^k, within [sqrt(1/2), sqrt(2)]; for a >= 1
  *   widen(p)             f64: MMAX_WIDTH floats
  *   whole(a)             rounded toward 0, for |a| below 2^31, and
  *   zip_low, zip_high(a, b)   a0 b0 a1 b1 .. from the first, from the last half of the lanes; d_zip_ for mmax_dvec
@@ -1148,10 +1149,15 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   MMAX_(fold)(acc, out)   f32: 32 partial sums to 8 doubles, lanes that are 8, 16, .. apart being added
  */
 #    if MMAX_PASS_DOUBLE
-#        define mmax_real  double
-#        define MMAX_BITS  uint64_t
-#        define MMAX_TYPE  f64
-#        define MMAX_LANES 16
+/* For exponent(a): the bits of sqrt(1/2); all but those of a mantissa; the bits of 2^52, whose low ones are an integer */
+#        define MMAX_SQRT_HALF_BITS 0x3fe6a09e667f3bcd
+#        define MMAX_EXPONENT_BITS  (-0x10000000000000)
+#        define MMAX_INTEGER_BITS   0x4330000000000000
+#        define MMAX_INTEGER        4503599627370496.0
+#        define mmax_real           double
+#        define MMAX_BITS           uint64_t
+#        define MMAX_TYPE           f64
+#        define MMAX_LANES          16
 #    else
 #        define mmax_real  float
 #        define MMAX_BITS  uint32_t
@@ -1204,6 +1210,9 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 #            define MMAX_I(op)          op##_epi64
 #            define mmax_v_pow2(n)      (((n) << 49) + MMAX_(look_up)(mmax_pow2_table_f64, n))
 #            define mmax_v_pow2_rest(n) MMAX_(look_up)(mmax_pow2_rest_f64, n)
+#            define mmax_v_exponent(a) \
+                mmax_v_sub((((a)-MMAX_SQRT_HALF_BITS) >> 52) | MMAX_INTEGER_BITS, mmax_v_set(MMAX_INTEGER))
+#            define mmax_v_mantissa(a) ((a) - (((a)-MMAX_SQRT_HALF_BITS) & (uint64_t)MMAX_EXPONENT_BITS))
 #        else
 #            define MMAX_WIDTH     (MMAX_BYTES / 4)
 #            define MMAX_LOW_BITS  ((uint32_t)0xfff)
@@ -1536,6 +1545,17 @@ MMAX_INLINE double MMAX_(hmin)(__m512d a)
                     _mm512_permutexvar_epi64(_mm512_castpd_si512(n), _mm512_loadu_si512(mmax_pow2_table_f64))))
 #            define mmax_v_pow2_rest(n) \
                 _mm512_permutexvar_pd(_mm512_castpd_si512(n), _mm512_loadu_pd(mmax_pow2_rest_f64))
+#            define mmax_v_exponent(a)                \
+                _mm512_cvtepi64_pd(_mm512_srli_epi64( \
+                    _mm512_sub_epi64(_mm512_castpd_si512(a), _mm512_set1_epi64(MMAX_SQRT_HALF_BITS)), 52))
+MMAX_INLINE __m512d MMAX_(mantissa)(__m512d a)
+{
+    const __m512i bits = _mm512_castpd_si512(a);
+    return _mm512_castsi512_pd(
+        _mm512_sub_epi64(bits, _mm512_and_si512(_mm512_sub_epi64(bits, _mm512_set1_epi64(MMAX_SQRT_HALF_BITS)),
+                                                _mm512_set1_epi64(MMAX_EXPONENT_BITS))));
+}
+#            define mmax_v_mantissa(a) MMAX_(mantissa)(a)
 #        else
 #            define mmax_v_pow2(n)                                 \
                 _mm512_castsi512_ps(_mm512_add_epi32(              \
@@ -1678,6 +1698,22 @@ MMAX_INLINE __m256d MMAX_(look_up)(const void *table, __m256d n)
                 _mm256_castsi256_pd(_mm256_add_epi64(_mm256_slli_epi64(_mm256_castpd_si256(n), 49), \
                                                      _mm256_castpd_si256(MMAX_(look_up)(mmax_pow2_table_f64, n))))
 #            define mmax_v_pow2_rest(n) MMAX_(look_up)(mmax_pow2_rest_f64, n)
+MMAX_INLINE __m256d MMAX_(exponent)(__m256d a)
+{
+    const __m256i k =
+        _mm256_srli_epi64(_mm256_sub_epi64(_mm256_castpd_si256(a), _mm256_set1_epi64x(MMAX_SQRT_HALF_BITS)), 52);
+    return _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(k, _mm256_set1_epi64x(MMAX_INTEGER_BITS))),
+                         _mm256_set1_pd(MMAX_INTEGER));
+}
+#            define mmax_v_exponent(a)  MMAX_(exponent)(a)
+MMAX_INLINE __m256d MMAX_(mantissa)(__m256d a)
+{
+    const __m256i bits = _mm256_castpd_si256(a);
+    return _mm256_castsi256_pd(
+        _mm256_sub_epi64(bits, _mm256_and_si256(_mm256_sub_epi64(bits, _mm256_set1_epi64x(MMAX_SQRT_HALF_BITS)),
+                                                _mm256_set1_epi64x(MMAX_EXPONENT_BITS))));
+}
+#            define mmax_v_mantissa(a)  MMAX_(mantissa)(a)
 MMAX_INLINE double MMAX_(hmax)(__m256d a)
 {
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
@@ -1821,8 +1857,21 @@ MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
 #            define mmax_v_pow2_rest(n)                                                        \
                 _mm_setr_pd(mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 0) & 7], \
                             mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 4) & 7])
-#            define mmax_v_hmax(a) _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a)))
-#            define mmax_v_hmin(a) _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)))
+MMAX_INLINE __m128d MMAX_(exponent)(__m128d a)
+{
+    const __m128i k = _mm_srli_epi64(_mm_sub_epi64(_mm_castpd_si128(a), _mm_set1_epi64x(MMAX_SQRT_HALF_BITS)), 52);
+    return _mm_sub_pd(_mm_castsi128_pd(_mm_or_si128(k, _mm_set1_epi64x(MMAX_INTEGER_BITS))), _mm_set1_pd(MMAX_INTEGER));
+}
+#            define mmax_v_exponent(a) MMAX_(exponent)(a)
+MMAX_INLINE __m128d MMAX_(mantissa)(__m128d a)
+{
+    const __m128i bits = _mm_castpd_si128(a);
+    return _mm_castsi128_pd(_mm_sub_epi64(bits, _mm_and_si128(_mm_sub_epi64(bits, _mm_set1_epi64x(MMAX_SQRT_HALF_BITS)),
+                                                              _mm_set1_epi64x(MMAX_EXPONENT_BITS))));
+}
+#            define mmax_v_mantissa(a) MMAX_(mantissa)(a)
+#            define mmax_v_hmax(a)     _mm_cvtsd_f64(_mm_max_sd(a, _mm_unpackhi_pd(a, a)))
+#            define mmax_v_hmin(a)     _mm_cvtsd_f64(_mm_min_sd(a, _mm_unpackhi_pd(a, a)))
 #        else
 #            define mmax_v_high(a) _mm_and_ps(a, _mm_castsi128_ps(_mm_set1_epi32((int)0xfffff000)))
 MMAX_INLINE __m128 MMAX_(pow2)(__m128 n)
@@ -1954,6 +2003,15 @@ MMAX_INLINE float64x2_t MMAX_(pow2_rest)(float64x2_t n)
     return vsetq_lane_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 1) & 7], low, 1);
 }
 #            define mmax_v_pow2_rest(n) MMAX_(pow2_rest)(n)
+#            define mmax_v_exponent(a) \
+                vcvtq_f64_u64(vshrq_n_u64(vsubq_u64(vreinterpretq_u64_f64(a), vdupq_n_u64(MMAX_SQRT_HALF_BITS)), 52))
+MMAX_INLINE float64x2_t MMAX_(mantissa)(float64x2_t a)
+{
+    const uint64x2_t bits = vreinterpretq_u64_f64(a);
+    return vreinterpretq_f64_u64(vsubq_u64(
+        bits, vandq_u64(vsubq_u64(bits, vdupq_n_u64(MMAX_SQRT_HALF_BITS)), vdupq_n_u64((uint64_t)MMAX_EXPONENT_BITS))));
+}
+#            define mmax_v_mantissa(a) MMAX_(mantissa)(a)
 #        else
 #            define mmax_m_not(m)  vmvnq_u32(m)
 #            define mmax_m_bits(m) ((unsigned)vaddvq_u32(vandq_u32(m, vld1q_u32(mmax_lane_bits))))
@@ -2057,6 +2115,14 @@ MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
 #            define mmax_v_pow2_rest(n)                                                \
                 wasm_f64x2_make(mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 0) & 7], \
                                 mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 1) & 7])
+#            define mmax_v_exponent(a)                                                                         \
+                wasm_f64x2_sub(                                                                                \
+                    wasm_v128_or(wasm_u64x2_shr(wasm_i64x2_sub(a, wasm_i64x2_splat(MMAX_SQRT_HALF_BITS)), 52), \
+                                 wasm_i64x2_splat(MMAX_INTEGER_BITS)),                                         \
+                    wasm_f64x2_splat(MMAX_INTEGER))
+#            define mmax_v_mantissa(a)                                                                    \
+                wasm_i64x2_sub(a, wasm_v128_and(wasm_i64x2_sub(a, wasm_i64x2_splat(MMAX_SQRT_HALF_BITS)), \
+                                                wasm_i64x2_splat(MMAX_EXPONENT_BITS)))
 MMAX_INLINE double MMAX_(hmax)(v128_t a)
 {
     return wasm_f64x2_extract_lane(wasm_f64x2_pmax(wasm_i64x2_shuffle(a, a, 1, 1), a), 0);
@@ -2197,6 +2263,9 @@ MMAX_INLINE mmax_real MMAX_(pow2)(mmax_real n)
 }
 #        define mmax_v_pow2(n)      MMAX_(pow2)(n)
 #        define mmax_v_pow2_rest(n) mmax_pow2_rest_f64[MMAX_(bits)(n) & 7]
+#        define mmax_v_exponent(a)  ((double)(int)((MMAX_(bits)(a) - MMAX_SQRT_HALF_BITS) >> 52))
+#        define mmax_v_mantissa(a) \
+            MMAX_(from_bits)(MMAX_(bits)(a) - ((MMAX_(bits)(a) - MMAX_SQRT_HALF_BITS) & (uint64_t)MMAX_EXPONENT_BITS))
 #        if (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16) || (defined(__clang__) && defined(__FAST_MATH__))
 /* Drops the excess precision of a wider evaluation, and stops the rewriting of (a + b) - b. */
 MMAX_INLINE mmax_real MMAX_(opaque)(mmax_real a)
@@ -3805,31 +3874,16 @@ typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMA
 /* ---- what logarithms and losses take of a row ---- */
 
 #    if MMAX_PASS_DOUBLE
-/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)] */
-typedef struct MMAX_(log1p_parts) {
-    double whole, lost; /* 1 + v, and what it rounds away; 0 where f keeps it */
-    double f, k;
-} MMAX_(log1p_parts);
-
-MMAX_INLINE MMAX_(log1p_parts) MMAX_(log1p_parts_of)(double v)
+/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z), z = f / (2 + f),
+ * only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
+MMAX_INLINE mmax_vec MMAX_(log1p_of)(mmax_vec v)
 {
-    const double whole = 1 + v, shadow = whole - 1, lost = (1 - (whole - shadow)) + (v - shadow);
-    const uint64_t bits = mmax_f64_bits(whole), exponent = (bits - 0x3fe6a09e667f3bcd /* sqrt(1/2) */) >> 52;
-    const double rest = mmax_f64_from_bits(bits - (exponent << 52)) - 1;
-    /* f is v itself where k = 0; without a branch, as v comes late and at random */
-    const uint64_t is_small = (uint64_t)0 - (uint64_t)(exponent == 0);
-    MMAX_(log1p_parts) parts;
-    parts.whole = whole;
-    parts.lost = mmax_f64_from_bits(mmax_f64_bits(lost) & ~is_small);
-    parts.f = mmax_f64_from_bits((mmax_f64_bits(v) & is_small) | (mmax_f64_bits(rest) & ~is_small));
-    parts.k = (double)(int)exponent;
-    return parts;
-}
-
-/* Of log(1 + f) = 2 artanh(z), z = f / (2 + f), only what is small is rounded more than once:
- * 2 z = f - f^2/2 + z f^2/2. */
-MMAX_INLINE mmax_vec MMAX_(log1p_sum)(mmax_vec whole, mmax_vec lost, mmax_vec f, mmax_vec k)
-{
+    const mmax_vec one = mmax_v_set(1), whole = mmax_v_add(one, v), shadow = mmax_v_sub(whole, one);
+    const mmax_vec lost = mmax_v_add(mmax_v_sub(one, mmax_v_sub(whole, shadow)), mmax_v_sub(v, shadow));
+    const mmax_vec k = mmax_v_exponent(whole), mantissa = mmax_v_mantissa(whole);
+    /* f is v itself where k = 0 */
+    const mmax_mask is_large = mmax_v_ne(mantissa, whole);
+    const mmax_vec f = mmax_v_select(is_large, mmax_v_sub(mantissa, one), v);
     const mmax_vec z = mmax_v_div(f, mmax_v_add(mmax_v_set(2), f)), z2 = mmax_v_mul(z, z), z4 = mmax_v_mul(z2, z2);
     const mmax_vec half_square = mmax_v_product(mmax_v_mul(mmax_v_set(0.5), f), f);
     /* artanh(z) = z + z^3/3 + z^5/5 + ..; |z| < 0.1716, the first term left out is 2^-61 of the first */
@@ -3841,33 +3895,36 @@ MMAX_INLINE mmax_vec MMAX_(log1p_sum)(mmax_vec whole, mmax_vec lost, mmax_vec f,
     }
     series = mmax_v_fma(odd, z2, mmax_v_fma(even, z4, mmax_v_set(1.0 / 3)));
     /* log(2) in two parts; the first has 42 bits, its product with k is exact */
-    low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(lost, whole));
+    low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(mmax_v_keep(is_large, lost), whole));
     low = mmax_v_fma(z, mmax_v_fma(mmax_v_add(z2, z2), series, half_square), low);
     return mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
 }
 
-MMAX_STATIC double MMAX_(log1p)(double v)
-{
-    const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(v);
-    return MMAX_(lane)(MMAX_(log1p_sum)(mmax_v_set(p.whole), mmax_v_set(p.lost), mmax_v_set(p.f), mmax_v_set(p.k)));
-}
+MMAX_STATIC double MMAX_(log1p)(double v) { return MMAX_(lane)(MMAX_(log1p_of)(mmax_v_set(v))); }
 
 /* Of several numbers, in place; `count` is a multiple of MMAX_WIDTH. */
 MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
 {
     for (size_t at = 0; at < count; at += MMAX_WIDTH) {
-        MMAX_LINE double whole[MMAX_WIDTH], lost[MMAX_WIDTH], f[MMAX_WIDTH], k[MMAX_WIDTH];
-        for (size_t i = 0; i < MMAX_WIDTH; ++i) {
-            const MMAX_(log1p_parts) p = MMAX_(log1p_parts_of)(numbers[at + i]);
-            whole[i] = p.whole;
-            lost[i] = p.lost;
-            f[i] = p.f;
-            k[i] = p.k;
-        }
-        mmax_v_store(numbers + at,
-                     MMAX_(log1p_sum)(mmax_v_load(whole), mmax_v_load(lost), mmax_v_load(f), mmax_v_load(k)));
+        mmax_v_store(numbers + at, MMAX_(log1p_of)(mmax_v_load(numbers + at)));
     }
 }
+
+#        if MMAX_FAST
+/* log(sum / top) of several rows, top being the largest term, as floats or as doubles: with the sum of the others where
+ * MMAX_HOLDS_FEW. */
+MMAX_STATIC void MMAX_(log_sums)(double *log_sum, const double *sums, const double *others, const float *narrow_tops,
+                                 const double *tops, size_t count)
+{
+    for (size_t at = 0; at < count; at += MMAX_WIDTH) {
+        const mmax_vec top = narrow_tops ? mmax_v_widen(narrow_tops + at) : mmax_v_load(tops + at);
+        const mmax_vec sum = mmax_v_load(sums + at);
+        const mmax_mask holds_many = mmax_v_le(mmax_v_mul(mmax_v_set(1.75), top), sum);
+        const mmax_vec rest = mmax_v_select(holds_many, mmax_v_sub(sum, top), mmax_v_load(others + at));
+        mmax_v_store(log_sum + at, MMAX_(log1p_of)(mmax_v_div(rest, top)));
+    }
+}
+#        endif
 #    endif
 
 /* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. `next`: see
@@ -5054,20 +5111,17 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
 {
     MMAX_LINE mmax_real e_max[MMAX_WIDTH];
     MMAX_LINE mmax_real limits[MMAX_WIDTH];
-    double others[MMAX_WIDTH];
+    MMAX_LINE double others[MMAX_WIDTH];
     mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->origins.max), mmax_v_load(g->origins.rounder), c));
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        limits[r] = (mmax_real)(0.999 * (double)e_max[r]);
+        limits[r] = (mmax_real)(MMAX_BELOW_MAX * (double)e_max[r]);
     }
     MMAX_(short_totals)(others, g->e, MMAX_PAIR, g->rows, b->cols, limits);
-    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        const double top = (double)e_max[r], total = g->total[r];
-        /* without a branch, as it would be taken at random */
-        const uint64_t all = (uint64_t)0 - (uint64_t)(total >= 1.75 * top);
-        const uint64_t rest = (mmax_f64_bits(total - top) & all) | (mmax_f64_bits(others[r]) & ~all);
-        log_sum[r] = mmax_f64_from_bits(rest) / top;
-    }
-    MMAX_F64_(log1ps)(log_sum, MMAX_WIDTH);
+#        if MMAX_PASS_DOUBLE
+    MMAX_(log_sums)(log_sum, g->total, others, NULL, e_max, MMAX_WIDTH);
+#        else
+    MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, NULL, MMAX_WIDTH);
+#        endif
 }
 
 /* In a group no score is masked and no maximum large: nothing overflows or is subnormal on the way, as in a moderate row,
@@ -7848,6 +7902,12 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_fma_where
 #    undef mmax_v_pow2
 #    undef mmax_v_pow2_rest
+#    undef mmax_v_exponent
+#    undef mmax_v_mantissa
+#    undef MMAX_EXPONENT_BITS
+#    undef MMAX_SQRT_HALF_BITS
+#    undef MMAX_INTEGER_BITS
+#    undef MMAX_INTEGER
 #    undef mmax_v_hmax
 #    undef mmax_v_hmin
 #    undef mmax_v_zip_low

@@ -245,6 +245,7 @@ static void test_lengths(void)
                 FOR_EACH_LENGTH(n) {
                     check_lengths(f, n, 4);
                     if (n <= 65) {
+                        check_lengths(f, n, 3);
                         check_lengths(f, n, SEVERAL);
                     }
                 }

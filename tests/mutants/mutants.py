@@ -378,9 +378,12 @@ m = function("MMAX_STATIC void MMAX_(fill_past)(", "avx2")
 m("short rows: what lies past the lengths is not written", "MMAX_(fill)(b->y + row * b->y_stride + n, b->cols - n, past);",
   "", "special_cases")
 
-m = function("MMAX_STATIC void MMAX_(log_sums_of_group)(", "avx2")
-m("short rows: the rest beside a large entry is lost", "total >= 1.75 * top", "1", "bits losses")
-m("short rows: equal largest entries are left out", "total >= 1.75 * top", "0", "bits losses")
+m = function("MMAX_STATIC void MMAX_(log_sums)(", "avx2")
+m("short rows: the rest beside a large entry is lost",
+  "mmax_v_select(holds_many, mmax_v_sub(sum, top), mmax_v_load(others + at))", "mmax_v_sub(sum, top)", "bits losses")
+m("short rows: equal largest entries are left out",
+  "mmax_v_select(holds_many, mmax_v_sub(sum, top), mmax_v_load(others + at))", "mmax_v_load(others + at)",
+  "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(turn_square)(", "avx2")
 m("a square of lanes is not turned", "mmax_v_zip_high(square[i],", "mmax_v_zip_low(square[i],", "golden bits")
@@ -407,9 +410,12 @@ m("short rows: of the last group as many as of the others", "done - begun < MMAX
 m("short rows: those left over are left out", "if (done < b->rows) {", "if (0) {", "bits")
 
 # ---- logarithms and losses ----
-m = function("MMAX_INLINE mmax_vec MMAX_(log1p_sum)(")
+m = function("MMAX_INLINE mmax_vec MMAX_(log1p_of)(")
 m("log: a term of the series", "1.0 / 3", "1.0 / 3.0001", "losses")
-m("log: loses what 1 + v rounds away", "mmax_v_div(lost, whole)", "mmax_v_set(0)", "losses")
+m("log: loses what 1 + v rounds away", "mmax_v_div(mmax_v_keep(is_large, lost), whole)", "mmax_v_set(0)", "losses")
+m("log: small numbers through 1 + v", "mmax_v_select(is_large, mmax_v_sub(mantissa, one), v)",
+  "mmax_v_sub(mantissa, one)", "losses")
+m("log: what 1 + v rounds away counts twice for small numbers", "mmax_v_keep(is_large, lost)", "lost", "losses")
 
 m = function("    MMAX_(exp_sums_of)(")
 m("log: the rest beside a large entry is lost", "MMAX_HOLDS_FEW(result.sum, e_max)", "0", "losses")
