@@ -2789,15 +2789,19 @@ typedef struct MMAX_(call) {
 #    define MMAX_LOG2E      1.4426950408889634
 #    define MMAX_LOG2E_REST 2.0355273740931033e-17
 
-/* In place: a structure that is copied right after its members were stored waits for them. */
+/* In place and member by member: a structure that is copied right after its members were stored waits for them, and
+ * memset takes as long as a short row. */
 MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multimax_params *p, double epsilon)
 {
     double exponent_scale = p ? 1.0 : scale;
-    memset(c, 0, sizeof *c);
     c->scale = scale;
     c->input_scale = (mmax_real)scale;
     c->before = 1;
     c->after = 1;
+    c->turns = NULL;
+    c->peaks = 0;
+    c->general = 0;
+    c->clears = 0;
     if (!p && scale < 8.673617379884035e-19 /* 2^-60 */) {
         c->before = (mmax_real)MMAX_TWO_TO_MINUS_64;
         exponent_scale *= MMAX_TWO_TO_64;
@@ -2831,13 +2835,17 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
     }
 #    endif
     c->log2e_inverse = 1 / c->log2e;
-    if (epsilon > 0) { /* else 0, not -0 */
-        c->epsilon = (mmax_real)epsilon;
-        c->epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
-    }
+    c->epsilon = epsilon > 0 ? (mmax_real)epsilon : 0; /* not -0 */
+    c->epsilon_range = epsilon > 0 ? epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30 : 0;
+    c->epsilon_loss = 0;
     c->safe = MMAX_SAFE;
-    for (int i = 0; p && i < p->order; ++i) {
-        const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
+    for (int i = 0; i < 2; ++i) {
+        double largest;
+        if (!p || i >= p->order) {
+            c->below[i] = c->above[i] = c->b[i] = c->d[i] = 0;
+            continue;
+        }
+        largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
         c->safe = largest < MMAX_SAFE ? c->safe : -1;
         /* max(b - x, 0) is 0 for b = -max, and max(x - d, 0) for d = max: that makes a term with t = 1 absent. */
         c->below[i] = (mmax_real)(1.0 - p->t_b[i]);
