@@ -2835,9 +2835,13 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
     }
 #    endif
     c->log2e_inverse = 1 / c->log2e;
-    c->epsilon = epsilon > 0 ? (mmax_real)epsilon : 0; /* not -0 */
-    c->epsilon_range = epsilon > 0 ? epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30 : 0;
+    c->epsilon = 0;
+    c->epsilon_range = 0;
     c->epsilon_loss = 0;
+    if (epsilon > 0) { /* else 0, not -0 */
+        c->epsilon = (mmax_real)epsilon;
+        c->epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
+    }
     c->safe = MMAX_SAFE;
     for (int i = 0; i < 2; ++i) {
         double largest;
@@ -3921,11 +3925,12 @@ MMAX_STATIC void MMAX_(log1ps)(double *numbers, size_t count)
 #        if MMAX_FAST
 /* log(sum / top) of several rows, top being the largest term, as floats or as doubles: with the sum of the others where
  * MMAX_HOLDS_FEW. */
-MMAX_STATIC void MMAX_(log_sums)(double *log_sum, const double *sums, const double *others, const float *narrow_tops,
-                                 const double *tops, size_t count)
+MMAX_STATIC void MMAX_(log_sums)(double *log_sum, const double *sums, const double *others, const void *tops,
+                                 int are_floats, size_t count)
 {
     for (size_t at = 0; at < count; at += MMAX_WIDTH) {
-        const mmax_vec top = narrow_tops ? mmax_v_widen(narrow_tops + at) : mmax_v_load(tops + at);
+        const mmax_vec top =
+            are_floats ? mmax_v_widen((const float *)tops + at) : mmax_v_load((const double *)tops + at);
         const mmax_vec sum = mmax_v_load(sums + at);
         const mmax_mask holds_many = mmax_v_le(mmax_v_mul(mmax_v_set(1.75), top), sum);
         const mmax_vec rest = mmax_v_select(holds_many, mmax_v_sub(sum, top), mmax_v_load(others + at));
@@ -4960,6 +4965,7 @@ MMAX_INLINE int MMAX_(lone_row)(mmax_real *y, const mmax_real *x, size_t n, cons
     extremes.max = mmax_v_hmax(MMAX_(short_begin)(e, x, n, n, &smallest, &largest, c, function));
     extremes.min = extremes.max;
     extremes.peak = 0;
+    extremes.sum = 0;
     o = MMAX_(origin_of)(&extremes, n, c);
     if (o.kind == MMAX_ROW_GENERAL || !MMAX_(all_usual)(smallest, largest, c, function)) {
         return 0;
@@ -5125,11 +5131,7 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
         limits[r] = (mmax_real)(MMAX_BELOW_MAX * (double)e_max[r]);
     }
     MMAX_(short_totals)(others, g->e, MMAX_PAIR, g->rows, b->cols, limits);
-#        if MMAX_PASS_DOUBLE
-    MMAX_(log_sums)(log_sum, g->total, others, NULL, e_max, MMAX_WIDTH);
-#        else
-    MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, NULL, MMAX_WIDTH);
-#        endif
+    MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, !MMAX_PASS_DOUBLE, MMAX_WIDTH);
 }
 
 /* In a group no score is masked and no maximum large: nothing overflows or is subnormal on the way, as in a moderate row,
@@ -8501,24 +8503,21 @@ MMAX_DEFINE const char *mmax_status_string(mmax_status status)
 
 /* ==== small public functions ==== */
 
-/* Two neighbours of a structure by one store: passed by value it is copied 16 bytes at a time, and a load waits for the
- * stores of its halves, longer than a call on a short row takes. */
-MMAX_INLINE void mmax_store_two(void *to, size_t first, size_t second)
-{
-#    if MMAX_GNUC && SIZE_MAX > 0xffffffff
-    typedef size_t two __attribute__((vector_size(2 * sizeof(size_t))));
-    const two both = {first, second};
-#    else
-    const size_t both[2] = {first, second};
-#    endif
-    memcpy(to, &both, sizeof both);
-}
-
 MMAX_DEFINE mmax_shape mmax_rows(size_t rows, size_t cols)
 {
     mmax_shape s;
     memset(&s, 0, sizeof s);
-    mmax_store_two(&s, rows, cols);
+    s.rows = rows;
+    s.cols = cols;
+#    if MMAX_GNUC && SIZE_MAX > 0xffffffff && !defined(__clang_analyzer__)
+    /* Both by one store: passed by value a structure is copied 16 bytes at a time, and a load waits for the stores of
+     * its halves, longer than a call on a short row takes. */
+    {
+        typedef size_t two __attribute__((vector_size(2 * sizeof(size_t))));
+        const two both = {rows, cols};
+        memcpy(&s, &both, sizeof both);
+    }
+#    endif
     return s;
 }
 MMAX_DEFINE mmax_shape mmax_row(size_t cols) { return mmax_rows(1, cols); }
