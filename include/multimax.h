@@ -2793,6 +2793,7 @@ typedef struct MMAX_(call) {
  * memset takes as long as a short row. */
 MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multimax_params *p, double epsilon)
 {
+    const int order = p ? p->order : 0;
     double exponent_scale = p ? 1.0 : scale;
     c->scale = scale;
     c->input_scale = (mmax_real)scale;
@@ -2843,13 +2844,11 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
         c->epsilon_range = epsilon < 9.313225746154785e-10 /* 2^-30 */ ? 2000 : 30;
     }
     c->safe = MMAX_SAFE;
-    for (int i = 0; i < 2; ++i) {
-        double largest;
-        if (!p || i >= p->order) {
-            c->below[i] = c->above[i] = c->b[i] = c->d[i] = 0;
-            continue;
-        }
-        largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
+    for (int i = order; i < 2; ++i) {
+        c->below[i] = c->above[i] = c->b[i] = c->d[i] = 0;
+    }
+    for (int i = 0; i < order; ++i) {
+        const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
         c->safe = largest < MMAX_SAFE ? c->safe : -1;
         /* max(b - x, 0) is 0 for b = -max, and max(x - d, 0) for d = max: that makes a term with t = 1 absent. */
         c->below[i] = (mmax_real)(1.0 - p->t_b[i]);
@@ -3870,7 +3869,8 @@ MMAX_INLINE MMAX_(batch) MMAX_(part_of)(const MMAX_(batch) * b, size_t from, siz
 }
 
 typedef struct MMAX_(group) MMAX_(group);
-/* What goes through the rows one by one, a pass over the rows of a group, and what ends the work on them. */
+/* What goes through the rows, what takes those from `from` on alone, a pass over the rows of a group, and what ends the
+ * work on them. */
 typedef void (*MMAX_(rows))(const MMAX_(batch) *, const MMAX_(call) *);
 typedef void (*MMAX_(lone))(const MMAX_(batch) *, size_t from, const MMAX_(call) *);
 typedef void (*MMAX_(pass))(MMAX_(group) *, const MMAX_(batch) *, const MMAX_(call) *);
@@ -3884,6 +3884,9 @@ typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMA
         for (size_t at = 0, count; (count = (n)-at < MMAX_BLOCK ? (n)-at : MMAX_BLOCK) > 0; at += count)
 
 /* ---- what logarithms and losses take of a row ---- */
+
+/* Below so many times the largest exponential, the sum is mostly that one. */
+#    define MMAX_FEW_BOUND 1.75
 
 #    if MMAX_PASS_DOUBLE
 /* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z), z = f / (2 + f),
@@ -3932,7 +3935,7 @@ MMAX_STATIC void MMAX_(log_sums)(double *log_sum, const double *sums, const doub
         const mmax_vec top =
             are_floats ? mmax_v_widen((const float *)tops + at) : mmax_v_load((const double *)tops + at);
         const mmax_vec sum = mmax_v_load(sums + at);
-        const mmax_mask holds_many = mmax_v_le(mmax_v_mul(mmax_v_set(1.75), top), sum);
+        const mmax_mask holds_many = mmax_v_le(mmax_v_mul(mmax_v_set(MMAX_FEW_BOUND), top), sum);
         const mmax_vec rest = mmax_v_select(holds_many, mmax_v_sub(sum, top), mmax_v_load(others + at));
         mmax_v_store(log_sum + at, MMAX_(log1p_of)(mmax_v_div(rest, top)));
     }
@@ -3978,7 +3981,7 @@ MMAX_STATIC double MMAX_(rest_of)(const mmax_real *e, size_t n, double others, d
 }
 
 /* Whether one entry has most of the sum. */
-#    define MMAX_HOLDS_FEW(sum, e_max) ((sum) < 1.75 * (e_max))
+#    define MMAX_HOLDS_FEW(sum, e_max) ((sum) < MMAX_FEW_BOUND * (e_max))
 typedef struct MMAX_(exp_sums) {
     double sum;  /* of all exponentials of the row; not finite where it holds NaN */
     int few;     /* whether MMAX_HOLDS_FEW */
@@ -4880,38 +4883,27 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
 }
 
 /* One copy of each pass. */
-#        define MMAX_INSTANCE(name, function)                                                       \
-            MMAX_STATIC void MMAX_(begin_##name##_ragged)(MMAX_(group) * g, const MMAX_(batch) * b, \
-                                                          const MMAX_(call) * c)                    \
-            {                                                                                       \
-                MMAX_(group_begin)(g, b, c, function, 1);                                           \
-            }                                                                                       \
-            MMAX_STATIC void MMAX_(exp_##name##_ragged)(MMAX_(group) * g, const MMAX_(batch) * b,   \
-                                                        const MMAX_(call) * c)                      \
-            {                                                                                       \
-                MMAX_(group_exp)(g, b, c, function, 1);                                             \
-            }                                                                                       \
-            MMAX_STATIC void MMAX_(begin_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,  \
-                                                         const MMAX_(call) * c)                     \
-            {                                                                                       \
-                if (b->lengths) {                                                                   \
-                    MMAX_(begin_##name##_ragged)(g, b, c);                                          \
-                } else {                                                                            \
-                    MMAX_(group_begin)(g, b, c, function, 0);                                       \
-                }                                                                                   \
-            }                                                                                       \
-            MMAX_STATIC void MMAX_(exp_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,    \
-                                                       const MMAX_(call) * c)                       \
-            {                                                                                       \
-                if (b->lengths) {                                                                   \
-                    MMAX_(exp_##name##_ragged)(g, b, c);                                            \
-                } else {                                                                            \
-                    MMAX_(group_exp)(g, b, c, function, 0);                                         \
-                }                                                                                   \
+#        define MMAX_GROUP_PASS(pass, name, function)                                                \
+            MMAX_STATIC void MMAX_(pass##_##name##_ragged)(MMAX_(group) * g, const MMAX_(batch) * b, \
+                                                           const MMAX_(call) * c)                    \
+            {                                                                                        \
+                MMAX_(group_##pass)(g, b, c, function, 1);                                           \
+            }                                                                                        \
+            MMAX_STATIC void MMAX_(pass##_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,  \
+                                                          const MMAX_(call) * c)                     \
+            {                                                                                        \
+                if (b->lengths) {                                                                    \
+                    MMAX_(pass##_##name##_ragged)(g, b, c);                                          \
+                } else {                                                                             \
+                    MMAX_(group_##pass)(g, b, c, function, 0);                                       \
+                }                                                                                    \
             }
+#        define MMAX_INSTANCE(name, function) \
+            MMAX_GROUP_PASS(begin, name, function) MMAX_GROUP_PASS(exp, name, function)
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        undef MMAX_INSTANCE
+#        undef MMAX_GROUP_PASS
 
 /* What lies past the lengths of a group's rows becomes `past`. */
 MMAX_STATIC void MMAX_(fill_past)(const MMAX_(group) * g, const MMAX_(batch) * b, MMAX_BITS past)
@@ -8029,6 +8021,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_FETCHES
 #    undef MMAX_LINE_REGISTERS
 #    undef MMAX_HOLDS_FEW
+#    undef MMAX_FEW_BOUND
 #    undef MMAX_BELOW_MAX
 #    undef MMAX_LATER
 #    undef MMAX_LATER_AT_LEAST
