@@ -2413,6 +2413,16 @@ MMAX_INLINE void MMAX_(fetch_later)(const mmax_real *y, int k)
     }
 }
 
+/* What `active` chooses, else 0. With mask registers compilers load under the mask, and such a load waits for what the
+ * mask is made of: asked for here, its line comes from memory at the same time. */
+MMAX_INLINE mmax_vec MMAX_(load_active)(const mmax_real *p, ptrdiff_t count, mmax_vec fill, mmax_mask active)
+{
+    if (MMAX_FAST && MMAX_PARTS_CHEAP) {
+        mmax_prefetch(p);
+    }
+    return mmax_v_keep(active, MMAX_(load_upto)(p, count, fill));
+}
+
 #    if defined(mmax_v_zip_low)
 /* Lane i of each register, in its order, becomes register i. */
 MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
@@ -4830,10 +4840,17 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE double counts[MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
+    /* Zen 5 does not foresee rows two lines apart, each of which takes one load. */
+    const int two_lines = MMAX_LINE_REGISTERS == 1 && x_stride == 2 * MMAX_WIDTH;
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = ragged ? lengths[r] : cols;
+        const mmax_real *const x_row = x + r * x_stride;
         const mmax_vec row_max =
-            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function);
+            MMAX_(short_begin)(e + r * MMAX_PAIR, x_row, n, cols, &smallest, &largest, c, function);
+        if (two_lines) {
+            MMAX_(fetch_after)(x_row, MMAX_LATER, 0);
+            MMAX_(fetch_after)(x_row + MMAX_WIDTH, MMAX_LATER, 0);
+        }
         counts[r] = (double)n;
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
     }
@@ -7183,15 +7200,15 @@ MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_
     mmax_mask bad = mmax_m_none();
     double dot_total, sum_total;
     MMAX_(sums_clear)(sums, 2);
-#    define MMAX_STEP(at, left, k, part)                                                     \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                    \
-        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
-        mmax_vec sinh_, cosh_;                                                               \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);           \
-        bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest)));  \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));    \
+#    define MMAX_STEP(at, left, k, part)                                                    \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                         \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                                   \
+        const mmax_vec y_ = MMAX_(load_active)(y + at, left, largest, active_);             \
+        const mmax_vec gy_ = MMAX_(load_active)(gy + at, left, largest, active_);           \
+        mmax_vec sinh_, cosh_;                                                              \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);          \
+        bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest))); \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));   \
         lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
     MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
@@ -7205,15 +7222,15 @@ MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_
         const mmax_vec scale = mmax_v_set((mmax_real)c->scale), inverse = mmax_v_set((mmax_real)(1 / sum_total));
         const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum_total * MMAX_ABOVE_ONE));
         const mmax_vec minus_dot = mmax_v_set((mmax_real)-MMAX_(in_range)(dot_total));
-#    define MMAX_STEP(at, left, k, part)                                                     \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                    \
-        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, largest));   \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, largest)); \
-        mmax_vec sinh_, cosh_;                                                               \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);           \
-        cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse);         \
-        cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                           \
+#    define MMAX_STEP(at, left, k, part)                                             \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                  \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                            \
+        const mmax_vec y_ = MMAX_(load_active)(y + at, left, largest, active_);      \
+        const mmax_vec gy_ = MMAX_(load_active)(gy + at, left, largest, active_);    \
+        mmax_vec sinh_, cosh_;                                                       \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);   \
+        cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse); \
+        cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                   \
         MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
         MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
@@ -7279,7 +7296,7 @@ MMAX_INLINE void MMAX_(seglu_backward_row)(mmax_real *gx, MMAX_(slopes) * slopes
 #    define MMAX_STEP(at, left, k, part)                                                                            \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                                 \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                                           \
-        const mmax_vec gy_ = mmax_v_keep(active_, MMAX_(load_upto)(gy + at, left, masked));                         \
+        const mmax_vec gy_ = MMAX_(load_active)(gy + at, left, masked, active_);                                    \
         const mmax_mask bad_ = mmax_m_or(mmax_v_nle(gy_, largest), mmax_m_and(active_, mmax_v_nle(x_, largest)));   \
         const mmax_vec g_ = mmax_v_select(bad_, nan, gy_);                                                          \
         any_bad = mmax_m_or(any_bad, bad_);                                                                         \
@@ -7377,14 +7394,14 @@ typedef struct MMAX_(back) {
  * there, and no score is above the safe bound. */
 #    define MMAX_ACTIVE(y_, x_) \
         (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_LOADS(at, left)                                                                        \
-        const mmax_vec y_ = MMAX_(load_upto)(r->y + at, left, inactive);                                \
-        const mmax_vec x_ = order ? MMAX_(load_upto)(r->x + at, left, careful ? masked : zero) : y_;    \
-        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                        \
-        const mmax_vec gy_ = careful ? mmax_v_keep(active_, MMAX_(load_upto)(r->gy + at, left, masked)) \
-                                     : MMAX_(load_upto)(r->gy + at, left, zero);                        \
-        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                        \
-                                ? MMAX_(load_upto)(r->gx + at, left, zero)                              \
+#    define MMAX_LOADS(at, left)                                                                     \
+        const mmax_vec y_ = MMAX_(load_upto)(r->y + at, left, inactive);                             \
+        const mmax_vec x_ = order ? MMAX_(load_upto)(r->x + at, left, careful ? masked : zero) : y_; \
+        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                     \
+        const mmax_vec gy_ = careful ? MMAX_(load_active)(r->gy + at, left, masked, active_)         \
+                                     : MMAX_(load_upto)(r->gy + at, left, zero);                     \
+        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                     \
+                                ? MMAX_(load_upto)(r->gx + at, left, zero)                           \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
 
 /* First pass: the sums of w gy and, for sparsemax and entmax15, of w. Returns whether nothing is in the way of the
@@ -7750,7 +7767,7 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
 #    define MMAX_STEP(at, left, k, part)                                                                        \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                             \
         const mmax_mask active_ = mmax_v_nle(x_, masked);                                                       \
-        const mmax_vec y_ = mmax_v_keep(active_, MMAX_(load_upto)(y + at, left, zero));                         \
+        const mmax_vec y_ = MMAX_(load_active)(y + at, left, zero, active_);                                    \
         mmax_mask chosen_;                                                                                      \
         mmax_vec term_;                                                                                         \
         bad = mmax_m_or(bad, mmax_m_and(active_, mmax_m_or(mmax_v_nle(x_, largest), mmax_v_nle(y_, largest)))); \
