@@ -867,6 +867,11 @@ MMAX_INLINE double mmax_f64_from_bits(uint64_t bits)
 /* The largest double for +inf, else a */
 #    define mmax_limited(a) mmax_f64_from_bits(mmax_limited_bits(mmax_f64_bits(a)))
 MMAX_INLINE uint64_t mmax_limited_bits(uint64_t bits) { return bits == 0x7ff0000000000000 ? 0x7fefffffffffffff : bits; }
+/* a, or 0; without a branch, for what is as good as random */
+MMAX_INLINE double mmax_only_if(int condition, double a)
+{
+    return mmax_f64_from_bits(mmax_f64_bits(a) & ((uint64_t)0 - (uint64_t)condition));
+}
 /* The first 12 or 26 significant bits: products of two such numbers are exact. */
 MMAX_INLINE float mmax_f32_top(float a) { return mmax_f32_from_bits(mmax_f32_bits(a) & 0xfffff000); }
 MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_bits(a) & 0xfffffffff8000000); }
@@ -5327,8 +5332,8 @@ MMAX_INLINE void MMAX_(slopes_target)(MMAX_(slopes) * t, double g, double s, int
 {
     for (int i = 0; i < order; ++i) {
         const double b = (double)t->kinks.b[i], d = (double)t->kinks.d[i];
-        const double u = s < b ? mmax_limited(b - s) : 0, du = i == 0 ? s < b : u;
-        const double v = s > d ? mmax_limited(s - d) : 0, dv = i == 0 ? s > d : v;
+        const double u = mmax_only_if(s < b, mmax_limited(b - s)), du = i == 0 ? mmax_only_if(s < b, 1) : u;
+        const double v = mmax_only_if(s > d, mmax_limited(s - d)), dv = i == 0 ? mmax_only_if(s > d, 1) : v;
         double *const sums = t->targets + 4 * i;
         sums[0] = sums[0] + mmax_product(g * u, du);
         sums[1] = sums[1] + mmax_product(g * v, dv);
@@ -5542,6 +5547,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
     }
     if (sigma && (gx || r->params)) {
         const int order = f->function == MMAX_MULTIMAX2 ? 2 : 1, kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
+        const double e_target = r->e ? r->e[r->index] : MMAX_(exp_of)(r->score, &r->origin, c);
         for (size_t at = 0, count; at < r->n; at += count) {
             const mmax_real *e = r->e ? r->e + at : r->buffer;
             count = r->e || r->n - at < MMAX_BLOCK ? r->n - at : MMAX_BLOCK;
@@ -5558,7 +5564,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
             }
             if (gx) {
                 const MMAX_(kinks) kinks = r->slopes->kinks;
-                const double g = (double)MMAX_(exp_of)(r->score, &r->origin, c) / r->sum - q - (1 - smoothing);
+                const double g = e_target / r->sum - q - (1 - smoothing);
                 const mmax_vec target = mmax_v_set((mmax_real)(g * gx_scale));
                 gx[r->index] =
                     MMAX_(lane)(MMAX_(slopes_step)(&kinks, NULL, 0, target, target, mmax_v_set(s_target), order, 0, 1));

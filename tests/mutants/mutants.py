@@ -445,8 +445,10 @@ m("gp: t_b of the first order counts every entry", "mmax_v_fma_where(below, g, u
   "mmax_v_fma(g, u, lanes[0][k])", "backward")
 
 m = function("MMAX_INLINE void MMAX_(slopes_target)(")
-m("gp: a target at its kink b counts", "du = i == 0 ? s < b : u", "du = i == 0 ? s <= b : u", "losses")
-m("gp: a target at its kink d counts", "dv = i == 0 ? s > d : v", "dv = i == 0 ? s >= d : v", "losses")
+m("gp: a target at its kink b counts", "mmax_only_if(s < b, 1)", "mmax_only_if(s <= b, 1)", "losses")
+m("gp: a target at its kink d counts", "mmax_only_if(s > d, 1)", "mmax_only_if(s >= d, 1)", "losses")
+m("gp: a target above its kink b counts", "mmax_only_if(s < b, mmax_limited(b - s))", "mmax_limited(b - s)", "losses")
+m("gp: a target below its kink d counts", "mmax_only_if(s > d, mmax_limited(s - d))", "mmax_limited(s - d)", "losses")
 m("gp: only the last target counts", "sums[2] = sums[2] + mmax", "sums[2] = mmax", "api losses")
 
 m = function("MMAX_INLINE void MMAX_(slopes_end)(")
@@ -465,6 +467,8 @@ m = function("MMAX_INLINE void MMAX_(loss_gradient_of)(")
 m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * factor)", "losses")
 
 m = function("MMAX_INLINE void MMAX_(loss_end)(")
+m("loss: MultiMax's target has the first exponential", "e_target = r->e ? r->e[r->index]", "e_target = r->e ? r->e[0]", "losses")
+m("loss: MultiMax's target in place has no exponential", ": MMAX_(exp_of)(r->score, &r->origin, c);", ": 0;", "losses bits")
 m("loss: grad_scale is dropped", "r->targets->grad_scale * c->scale;", "c->scale;", "losses")
 m("loss: a masked target counts in gp", "if (!r->masked) {\n            const mmax_real s",
   "{\n            const mmax_real s", "losses special_cases")
@@ -649,8 +653,12 @@ m("seglu backward: x's stride for gy", "gy + row * s->gy_stride", "gy + row * s-
 
 # ---- backward ----
 m = function("    define MMAX_LOADS(at, left)")
-m("backward: gy is used where y = 0", "mmax_v_keep(active_, MMAX_(load_upto)(r->gy + at, left, masked))",
+m("backward: gy is used where y = 0", "MMAX_(load_active)(r->gy + at, left, masked, active_)",
   "MMAX_(load_upto)(r->gy + at, left, zero)", "special_cases")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(load_active)(")
+m("what is not active is loaded", "return mmax_v_keep(active, MMAX_(load_upto)(p, count, fill));",
+  "return MMAX_(load_upto)(p, count, fill);", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(backward)(mmax_real *gx", "avx2")
 m("backward: roots of entmax15 replace gy", "gx != gy && gx != y", "gx != y", "bits")
