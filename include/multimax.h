@@ -4966,82 +4966,106 @@ MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MM
     MMAX_(group_weights)(g, b, 1);
 }
 
-/* A short row alone. Returns 0 where it is not an ordinary one: then y is as it was. */
-MMAX_INLINE int MMAX_(lone_row)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
+/* A short row alone: the first two passes; the smallest score or 0 is in one lane of `low`, not for MultiMax. Returns 0
+ * where it is not an ordinary row. */
+MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, mmax_vec *low, const mmax_real *x,
+                                size_t n, const MMAX_(call) * c, int function)
 {
-    MMAX_LINE mmax_real e[MMAX_PAIR], cosh2[MMAX_PAIR];
+    MMAX_LINE mmax_real cosh2[MMAX_PAIR];
     mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : e;
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_(extremes) extremes;
-    MMAX_(origin) o;
     MMAX_(sum) sum;
-    double total;
     extremes.max = mmax_v_hmax(MMAX_(short_begin)(e, x, n, n, &smallest, &largest, c, function));
     extremes.min = extremes.max;
     extremes.peak = 0;
     extremes.sum = 0;
-    o = MMAX_(origin_of)(&extremes, n, c);
-    if (o.kind == MMAX_ROW_GENERAL || !MMAX_(all_usual)(smallest, largest, c, function)) {
+    *low = smallest;
+    *o = MMAX_(origin_of)(&extremes, n, c);
+    if (o->kind == MMAX_ROW_GENERAL || !MMAX_(all_usual)(smallest, largest, c, function)) {
         return 0;
     }
+    o->kind = MMAX_ROW_CLAMP; /* as in a group, where no one asks for the smallest score either */
+    o->range = MMAX_REAL_MAX;
     if (function == MMAX_TANHMAX) {
-        o.unit = extremes.max * c->input_scale < MMAX_UNIT_RANGE ? MMAX_(lane)(mmax_v_pow2(mmax_v_set(o.rounder))) : 0;
+        o->unit =
+            extremes.max * c->input_scale < MMAX_UNIT_RANGE ? MMAX_(lane)(mmax_v_pow2(mmax_v_set(o->rounder))) : 0;
     }
     if (function == MMAX_EVSOFTMAX) {
         MMAX_(short_sum_of)(&sum, e, n, NULL);
-        total = MMAX_(sum_total)(&sum);
-        if (!mmax_f64_is_finite(total)) {
+        *total = MMAX_(sum_total)(&sum);
+        if (!mmax_f64_is_finite(*total)) {
             return 0;
         }
-        o.mean = MMAX_(mean_of)(total / (double)n, o.max);
+        o->mean = MMAX_(mean_of)(*total / (double)n, o->max);
     }
-    MMAX_(short_exp)(e, summed, x, n, n, &o, c, function);
+    MMAX_(short_exp)(e, summed, x, n, n, o, c, function);
     MMAX_(short_sum_of)(&sum, summed, n, NULL);
-    total = MMAX_(sum_total)(&sum);
-    if (!mmax_f64_is_finite(total)) {
+    *total = MMAX_(sum_total)(&sum);
+    return mmax_f64_is_finite(*total);
+}
+/* log(sum / exp(maximum)) of it. */
+MMAX_INLINE double MMAX_(lone_log_sum)(const mmax_real *e, size_t n, const MMAX_(origin) * o, double total,
+                                       const MMAX_(call) * c)
+{
+    const double e_max = (double)MMAX_(exp_of)(o->max, o, c);
+    return MMAX_F64_(log1p)(MMAX_HOLDS_FEW(total, e_max) ? MMAX_(rest_of)(e, n, 0, e_max) : (total - e_max) / e_max);
+}
+
+/* What is done with row `row` of n entries; 0 if nothing. */
+MMAX_INLINE int MMAX_(lone_weights)(const MMAX_(batch) * b, size_t row, size_t n, const MMAX_(call) * c, int function)
+{
+    MMAX_LINE mmax_real e[MMAX_PAIR];
+    MMAX_(origin) o;
+    mmax_vec low;
+    double total;
+    if (!MMAX_(lone_exp)(e, &o, &total, &low, b->x + row * b->x_stride, n, c, function)) {
         return 0;
     }
-    MMAX_(short_scale)(y, e, n, MMAX_(scaling_of)(total), function == MMAX_TANHMAX);
+    MMAX_(short_scale)(b->y + row * b->y_stride, e, n, MMAX_(scaling_of)(total), function == MMAX_TANHMAX);
     return 1;
 }
+typedef int (*MMAX_(lone_row))(const MMAX_(batch) *, size_t row, size_t n, const MMAX_(call) *, int function);
 /* The rows from `from` on, one by one. */
 MMAX_INLINE void MMAX_(lone_rows)(const MMAX_(batch) * b, size_t from, const MMAX_(call) * c, int function,
-                                  MMAX_(rows) rows)
+                                  MMAX_(lone_row) lone_row, MMAX_BITS past, MMAX_(rows) rows)
 {
     for (size_t row = from; row < b->rows; ++row) {
         const size_t n = MMAX_(length_of)(b, row);
-        mmax_real *const y = b->y + row * b->y_stride;
-        if (!(n > 0 && MMAX_(lone_row)(y, b->x + row * b->x_stride, n, c, function))) {
+        if (!(n > 0 && lone_row(b, row, n, c, function))) {
             const MMAX_(batch) part = MMAX_(part_of)(b, row, 1);
             rows(&part, c);
-        } else if (n < b->cols) {
-            MMAX_(fill)(y + n, b->cols - n, 0);
+        } else if (n < b->cols && b->y) {
+            MMAX_(fill)(b->y + row * b->y_stride + n, b->cols - n, past);
         }
     }
 }
-#        define MMAX_LONE_ROWS(name, function)                                                              \
+#        define MMAX_LONE(name, function, what, past)                                                       \
             MMAX_STATIC void MMAX_(lone_##name)(const MMAX_(batch) * b, size_t from, const MMAX_(call) * c) \
             {                                                                                               \
-                MMAX_(lone_rows)(b, from, c, function, MMAX_(name##_rows));                                 \
+                MMAX_(lone_rows)(b, from, c, function, MMAX_(what), past, MMAX_(name##_rows));              \
             }
-MMAX_EACH_FUNCTION(MMAX_LONE_ROWS)
-/* The passes over a group, its end, and what takes a row alone, as normalise below takes them. */
-#        define MMAX_IN_GROUPS(name, end) MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end), NULL
-#        define MMAX_WEIGHTS(name, end) \
-            MMAX_(name##_rows), MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end), MMAX_(lone_##name)
+#        define MMAX_LONE_WEIGHTS(name, function) MMAX_LONE(name, function, lone_weights, 0)
+MMAX_EACH_FUNCTION(MMAX_LONE_WEIGHTS)
+/* The passes over a group, its end, and what takes up to so many rows alone, as normalise below takes them. */
+#        define MMAX_IN_GROUPS(name, what, end, most)                                               \
+            MMAX_(what##_rows), MMAX_(begin_##name##_group), MMAX_(exp_##name##_group), MMAX_(end), \
+                MMAX_(lone_##what), most
 #    else
-#        define MMAX_IN_GROUPS(name, end) NULL, NULL, NULL, NULL
-#        define MMAX_WEIGHTS(name, end)   MMAX_(name##_rows), NULL, NULL, NULL, NULL
-#        define MMAX_LONE_ROWS(name, function)
+#        define MMAX_IN_GROUPS(name, what, end, most) MMAX_(what##_rows), NULL, NULL, NULL, NULL, most
+#        define MMAX_LONE(name, function, what, past)
+#        define MMAX_LONE_WEIGHTS(name, function)
 #    endif
 
-/* As many rows as make a group, even if not a full one; up to so many are done sooner alone than side by side. */
+/* As many rows as make a group, even if not a full one; weights of up to so many are there sooner alone than side by
+ * side, logarithms and losses of one. */
 #    define MMAX_LEAST_GROUP 4
 #    define MMAX_MOST_ALONE  (MMAX_PASS_DOUBLE ? 1 : 3)
 /* A group's exponentials, then the next group's first pass, then the end of the former: each waits for a chain of
  * dependent instructions that the other fills. */
 MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c, MMAX_(rows) rows,
-                                  MMAX_(pass) begin_group, MMAX_(pass) exp_group, MMAX_(end) end, MMAX_(lone) lone)
+                                  MMAX_(pass) begin_group, MMAX_(pass) exp_group, MMAX_(end) end, MMAX_(lone) lone,
+                                  size_t most_alone)
 {
     const int is_short = MMAX_FAST && b->cols <= MMAX_PAIR && !c->general;
     size_t done = 0;
@@ -5078,7 +5102,7 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
     (void)exp_group;
     (void)end;
 #    endif
-    if (is_short && lone && b->rows - done <= MMAX_MOST_ALONE) {
+    if (is_short && lone && b->rows - done <= most_alone) {
         lone(b, done, c);
     } else if (done == 0) {
         rows(b, c);
@@ -5094,7 +5118,7 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
     c.clears = 1;
-    MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(softmax, weights_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(softmax, softmax, weights_of_group, MMAX_MOST_ALONE));
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
@@ -5104,9 +5128,9 @@ MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_mu
     MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 0);
     c.clears = 1;
     if (p->order == 1) {
-        MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(multimax1, weights_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax1, multimax1, weights_of_group, MMAX_MOST_ALONE));
     } else {
-        MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(multimax2, weights_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax2, multimax2, weights_of_group, MMAX_MOST_ALONE));
     }
 }
 MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsilon, const mmax_shape *s)
@@ -5114,7 +5138,7 @@ MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsil
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     MMAX_(prepare)(&c, s->scale, NULL, epsilon);
-    MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(evsoftmax, weights_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(evsoftmax, evsoftmax, weights_of_group, MMAX_MOST_ALONE));
 }
 
 /* ---- logarithms ---- */
@@ -5148,37 +5172,62 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
     MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, !MMAX_PASS_DOUBLE, MMAX_WIDTH);
 }
 
-/* In a group no score is masked and no maximum large: nothing overflows or is subnormal on the way, as in a moderate row,
- * unless a scaled score is near the end of the type's range. */
+/* The last pass over a row of a group or alone; `low` as there. No score is masked and no maximum large: nothing
+ * overflows or is subnormal on the way, as in a moderate row, unless a scaled score is near the end of the type's range. */
+MMAX_INLINE int MMAX_(short_logs_plain)(mmax_vec low, const MMAX_(call) * c, int function)
+{
+    return function != MMAX_SOFTMAX || c->scale <= 1 || mmax_v_hmin(low) > MMAX_LOG_BOUND(c) / 2;
+}
+MMAX_INLINE void MMAX_(short_log)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, double log_sum,
+                                  int plain, const MMAX_(call) * c, int function)
+{
+    if (function != MMAX_SOFTMAX) {
+        MMAX_(store_sigma)(y, x, n, c, function, 0);
+        x = y;
+    }
+    if (plain) {
+        MMAX_(log_row_of)(y, x, n, c, 1, o, log_sum, 1);
+    } else {
+        MMAX_(log_row)(y, x, n, c, 0, o, log_sum);
+    }
+}
 MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
 {
-    const int unscaled = function != MMAX_SOFTMAX || c->scale <= 1;
-    const int plain = unscaled || mmax_v_hmin(mmax_v_load(g->low)) > MMAX_LOG_BOUND(c) / 2;
+    const int plain = MMAX_(short_logs_plain)(mmax_v_load(g->low), c, function);
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
     for (size_t r = 0; r < g->rows; ++r) {
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
         const size_t row = g->row + r, n = MMAX_(length_of)(b, row);
         mmax_real *const y = b->y + row * b->y_stride;
-        const mmax_real *x = b->x + row * b->x_stride;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
             MMAX_(fill)(y, n, MMAX_NAN_BITS);
-            continue;
-        }
-        if (function != MMAX_SOFTMAX) {
-            MMAX_(store_sigma)(y, x, n, c, function, 0);
-            x = y;
-        }
-        if (plain) {
-            MMAX_(log_row_of)(y, x, n, c, 1, &o, log_sum[r], 1);
         } else {
-            MMAX_(log_row)(y, x, n, c, 0, &o, log_sum[r]);
+            MMAX_(short_log)(y, b->x + row * b->x_stride, n, &o, log_sum[r], plain, c, function);
         }
     }
     if (b->lengths) {
         MMAX_(fill_past)(g, b, MMAX_MASK_BITS);
     }
 }
+MMAX_INLINE int MMAX_(lone_logs)(const MMAX_(batch) * b, size_t row, size_t n, const MMAX_(call) * c, int function)
+{
+    const mmax_real *const x = b->x + row * b->x_stride;
+    MMAX_LINE mmax_real e[MMAX_PAIR];
+    MMAX_(origin) o;
+    mmax_vec low;
+    double total;
+    if (!MMAX_(lone_exp)(e, &o, &total, &low, x, n, c, function)) {
+        return 0;
+    }
+    MMAX_(short_log)
+    (b->y + row * b->y_stride, x, n, &o, MMAX_(lone_log_sum)(e, n, &o, total, c),
+     MMAX_(short_logs_plain)(low, c, function), c, function);
+    return 1;
+}
+MMAX_LONE(log_softmax, MMAX_SOFTMAX, lone_logs, MMAX_MASK_BITS)
+MMAX_LONE(log_multimax1, MMAX_MULTIMAX1, lone_logs, MMAX_MASK_BITS)
+MMAX_LONE(log_multimax2, MMAX_MULTIMAX2, lone_logs, MMAX_MASK_BITS)
 MMAX_STATIC void MMAX_(log_softmax_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c)
 {
     MMAX_(group_logs)(g, b, c, MMAX_SOFTMAX);
@@ -5198,7 +5247,7 @@ MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
-    MMAX_(normalise)(&b, &c, MMAX_(log_softmax_rows), MMAX_IN_GROUPS(softmax, log_softmax_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(softmax, log_softmax, log_softmax_of_group, 1));
 }
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
@@ -5208,9 +5257,9 @@ MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mma
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 0);
     if (p->order == 1) {
-        MMAX_(normalise)(&b, &c, MMAX_(log_multimax1_rows), MMAX_IN_GROUPS(multimax1, log_multimax1_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax1, log_multimax1, log_multimax1_of_group, 1));
     } else {
-        MMAX_(normalise)(&b, &c, MMAX_(log_multimax2_rows), MMAX_IN_GROUPS(multimax2, log_multimax2_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax2, log_multimax2, log_multimax2_of_group, 1));
     }
 }
 
@@ -5778,7 +5827,31 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
         MMAX_(fill_past)(g, b, 0);
     }
 }
+MMAX_INLINE int MMAX_(lone_loss)(const MMAX_(batch) * b, size_t row, size_t n, const MMAX_(call) * c, int function,
+                                 MMAX_(end_loss) end)
+{
+    MMAX_LINE mmax_real e[MMAX_PAIR];
+    MMAX_(loss) r;
+    mmax_vec low;
+    MMAX_(loss_of)(&r, b, row);
+    if (r.state != MMAX_IS_NORMAL || !MMAX_(lone_exp)(e, &r.origin, &r.sum, &low, r.x, n, c, function)) {
+        return 0;
+    }
+    MMAX_(loss_target)(&r, c, function);
+    r.careful = 0;
+    r.log_sum = b->loss ? MMAX_(lone_log_sum)(e, n, &r.origin, r.sum, c) : 0;
+    r.e = e;
+    r.buffer = NULL;
+    end(&r, c);
+    return 1;
+}
 #        define MMAX_INSTANCE(name, function)                                                              \
+            MMAX_INLINE int MMAX_(lone_##name##_of)(const MMAX_(batch) * b, size_t row, size_t n,          \
+                                                    const MMAX_(call) * c, int which)                      \
+            {                                                                                              \
+                return MMAX_(lone_loss)(b, row, n, c, which, MMAX_(name##_loss_end));                      \
+            }                                                                                              \
+            MMAX_LONE(name##_loss, function, lone_##name##_of, 0)                                          \
             MMAX_STATIC void MMAX_(name##_losses_of_group)(const MMAX_(group) * g, const MMAX_(batch) * b, \
                                                            const MMAX_(call) * c)                          \
             {                                                                                              \
@@ -5803,7 +5876,7 @@ MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_rea
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
-    MMAX_(normalise)(&b, &c, MMAX_(softmax_loss_rows), MMAX_IN_GROUPS(softmax, softmax_losses_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(softmax, softmax_loss, softmax_losses_of_group, 1));
 }
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
@@ -5817,9 +5890,9 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
     b.slopes = &slopes;
     b.params = gp != NULL;
     if (p->order == 1) {
-        MMAX_(normalise)(&b, &c, MMAX_(multimax1_loss_rows), MMAX_IN_GROUPS(multimax1, multimax1_losses_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax1, multimax1_loss, multimax1_losses_of_group, 1));
     } else {
-        MMAX_(normalise)(&b, &c, MMAX_(multimax2_loss_rows), MMAX_IN_GROUPS(multimax2, multimax2_losses_of_group));
+        MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax2, multimax2_loss, multimax2_losses_of_group, 1));
     }
     if (gp) {
         MMAX_(slopes_end)(&slopes, gp, p, targets->grad_scale);
@@ -5832,7 +5905,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare)(&c, s->scale, NULL, epsilon);
     c.epsilon_loss = MMAX_F64_(log1p)(mmax_limited(1 / epsilon) - 1);
-    MMAX_(normalise)(&b, &c, MMAX_(evsoftmax_loss_rows), MMAX_IN_GROUPS(evsoftmax, evsoftmax_losses_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(evsoftmax, evsoftmax_loss, evsoftmax_losses_of_group, 1));
 }
 
 /* ---- sparsemax, entmax15 ----
@@ -7180,13 +7253,13 @@ MMAX_STATIC void MMAX_(tanhmax_rows)(const MMAX_(batch) * b, const MMAX_(call) *
 {
     MMAX_(normalise_rows)(b, c, &MMAX_(tanhmax_passes), MMAX_BEGIN_ROWS(tanhmax), 0);
 }
-MMAX_LONE_ROWS(tanhmax, MMAX_TANHMAX)
+MMAX_LONE_WEIGHTS(tanhmax, MMAX_TANHMAX)
 MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_shape *s)
 {
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
-    MMAX_(normalise)(&b, &c, MMAX_WEIGHTS(tanhmax, signed_weights_of_group));
+    MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(tanhmax, tanhmax, signed_weights_of_group, MMAX_MOST_ALONE));
 }
 
 /* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */
@@ -8030,8 +8103,8 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_REGISTER
 #    undef MMAX_PARTS_CHEAP
 #    undef MMAX_IN_GROUPS
-#    undef MMAX_WEIGHTS
-#    undef MMAX_LONE_ROWS
+#    undef MMAX_LONE
+#    undef MMAX_LONE_WEIGHTS
 #    undef mmax_v_whole
 #    undef MMAX_TOGETHER
 #    undef MMAX_TOGETHER_BYTES

@@ -884,6 +884,31 @@ static void test_overflow(void)
                         }
                 }
     }
+    TEST("there a row's bits are the same alone, among ordinary rows and beside one with a mask") {
+        static const double scales[] = {1.3, 2.5, 9, 1000.1};
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; f->kind == LOGARITHM && f->order == 0 && k < 4; ++k) {
+                    for (int step = -8; step <= 8; ++step) {
+                        uint64_t bits[5] = {0, 0, 0, 0, 0};
+                        for (int way = 0; way < 3; ++way) {
+                            call c = call_of(f, way == 0 ? 1 : 17, 5, NORMAL_1, 17);
+                            set(f, c.array[X], 1, -largest(f) / scales[k] * (1 + step * eps_of(f) / 2));
+                            if (way == 2) {
+                                set_special(f, c.array[X], 5, MINUS_INF);
+                            }
+                            c.s.scale = scales[k];
+                            check_ok(f, &c);
+                            for (size_t i = 0; i < 5; ++i) {
+                                const uint64_t now = get_bits(f, c.array[OUT], i);
+                                CHECK(way == 0 || now == bits[i], AT ": scale %g, step %d, way %d: %g", AT_ARGS(f, 5),
+                                      scales[k], step, way, get(f, c.array[OUT], i));
+                                bits[i] = now;
+                            }
+                        }
+                    }
+                }
+    }
 }
 
 /* ==== subnormal results, floating-point environment ==== */

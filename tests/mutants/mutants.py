@@ -327,22 +327,42 @@ m = function("MMAX_INLINE void MMAX_(short_exp)(", "avx2")
 m("short rows: tanhmax sums sinh", "sinh2, &term, o", "term, &sinh2, o", "bits")
 m("short rows: what is past the end is summed", "MMAX_(first_last)(term, left)", "term", "bits forward")
 
-m = function("MMAX_INLINE int MMAX_(lone_row)(", "avx2")
-m("lone rows: NaN is not seen", "    if (!mmax_f64_is_finite(total)) {\n        return 0;\n    }\n    MMAX_(short_scale)",
-  "    MMAX_(short_scale)", "special_cases bits")
-m("lone rows: evsoftmax's mean overflows", "        if (!mmax_f64_is_finite(total)) {\n            return 0;\n        }\n", "",
+m = function("MMAX_INLINE int MMAX_(lone_exp)(", "avx2")
+m("lone rows: NaN is not seen", "return mmax_f64_is_finite(*total);", "return 1;", "special_cases bits")
+m("lone rows: evsoftmax's mean overflows", "        if (!mmax_f64_is_finite(*total)) {\n            return 0;\n        }\n", "",
   "special_cases bits forward")
-m("lone rows: infinite and large scores are not seen", "o.kind == MMAX_ROW_GENERAL ||", "", "special_cases bits")
+m("lone rows: infinite and large scores are not seen", "o->kind == MMAX_ROW_GENERAL ||", "", "special_cases bits")
 m("lone rows: masked entries and large |s| are not seen", "|| !MMAX_(all_usual)(smallest, largest, c, function)", "",
   "special_cases bits")
+m("lone rows: exponentials have no bound", "o->kind = MMAX_ROW_CLAMP;", "", "special_cases bits losses")
+m("lone rows: all are moderate", "o->range = MMAX_REAL_MAX;", "", "special_cases bits forward")
 m("lone rows: tanhmax's exp(0) out of range", "extremes.max * c->input_scale < MMAX_UNIT_RANGE", "1", "bits")
-m("lone rows: evsoftmax's mean is above the largest entry", "MMAX_(mean_of)(total / (double)n, o.max)",
-  "(mmax_real)(total / (double)n)", "bits forward")
+m("lone rows: evsoftmax's mean is above the largest entry", "MMAX_(mean_of)(*total / (double)n, o->max)",
+  "(mmax_real)(*total / (double)n)", "bits forward")
+
+m = function("MMAX_INLINE double MMAX_(lone_log_sum)(", "avx2")
+m("lone rows: log(sum) loses what is beside the maximum", "MMAX_HOLDS_FEW(total, e_max) ?", "0 ?", "bits forward")
+m("lone rows: log(sum) counts the maximum", ": (total - e_max) / e_max", ": total / e_max", "bits forward")
+
+m = function("MMAX_INLINE int MMAX_(lone_weights)(", "avx2")
 m("lone rows: tanhmax has no negative weights", "function == MMAX_TANHMAX);", "0);", "golden forward")
 
 m = function("MMAX_INLINE void MMAX_(lone_rows)(", "avx2")
 m("lone rows: an empty one is read", "n > 0 && ", "", "special_cases memory")
-m("lone rows: what lies past the length is not written", "MMAX_(fill)(y + n, b->cols - n, 0);", "", "special_cases bits")
+m("lone rows: what lies past the length is not written", "MMAX_(fill)(b->y + row * b->y_stride + n, b->cols - n, past);", "",
+  "special_cases bits")
+m("lone rows: logs past the length are 0", "n, past);", "n, 0);", "special_cases bits")
+m("lone rows: a loss without gradient writes one", " && b->y) {", ") {", "special_cases bits losses memory")
+
+m = function("MMAX_INLINE int MMAX_(lone_loss)(", "avx2")
+m("lone losses: a row without a target has one", "r.state != MMAX_IS_NORMAL || ", "", "special_cases losses bits api")
+m("lone losses: log(sum) is not there", "b->loss ? MMAX_(lone_log_sum)(e, n, &r.origin, r.sum, c) : 0", "0", "bits losses")
+
+m = function("MMAX_INLINE int MMAX_(short_logs_plain)(", "avx2")
+m("short logs: none overflows", "mmax_v_hmin(low) > MMAX_LOG_BOUND(c) / 2", "1", "special_cases bits forward")
+
+m = function("MMAX_INLINE int MMAX_(lone_logs)(", "avx2")
+m("lone logs: of the first row", "b->x + row * b->x_stride", "b->x", "special_cases bits")
 
 m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(", "avx2")
 m("short rows: the factor is that of the first", "of->factor[r]", "of->factor[0]", "bits forward")
