@@ -764,6 +764,10 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
  * The kernels rely on the order of additions, on NaN and on infinities. gcc and clang are told so here, whatever the
  * command line says: clang above, before <immintrin.h>, and not all of it, see MMAX_CLANG_FAST and MMAX_KEEP.
  */
+#    if defined(__clang__)
+#        pragma clang diagnostic push
+#        pragma clang diagnostic ignored "-Wpass-failed" /* loops stay as they are where code is cold */
+#    endif
 #    if MMAX_GNUC && !defined(__clang__)
 #        pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
 #        pragma GCC push_options
@@ -8723,6 +8727,9 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 
 #    if defined(__cplusplus)
 } /* extern "C" */
+#    endif
+#    if defined(__clang__)
+#        pragma clang diagnostic pop
 #    endif
 #    if defined(__clang__) && (defined(__x86_64__) || defined(__i386__) || defined(__aarch64__))
 #        pragma float_control(pop)
