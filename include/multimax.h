@@ -2422,11 +2422,11 @@ MMAX_INLINE void MMAX_(fetch_later)(const mmax_real *y, int k)
     }
 }
 
-/* What `active` chooses, else 0. With mask registers compilers load under the mask, and such a load waits for what the
- * mask is made of: asked for here, its line comes from memory at the same time. */
+/* What `active` chooses, else 0. With AVX-512 compilers load under the mask, and such a load waits for what the mask is
+ * made of: asked for here, its line comes from memory at the same time. */
 MMAX_INLINE mmax_vec MMAX_(load_active)(const mmax_real *p, ptrdiff_t count, mmax_vec fill, mmax_mask active)
 {
-    if (MMAX_FAST && MMAX_PARTS_CHEAP) {
+    if (MMAX_LINE_REGISTERS == 1) {
         mmax_prefetch(p);
     }
     return mmax_v_keep(active, MMAX_(load_upto)(p, count, fill));
@@ -5106,11 +5106,11 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
     (void)exp_group;
     (void)end;
 #    endif
-    if (is_short && lone && b->rows - done <= most_alone) {
+    if (is_short && b->rows - done <= most_alone) {
         lone(b, done, c);
     } else if (done == 0) {
         rows(b, c);
-    } else if (done < b->rows) {
+    } else {
         const MMAX_(batch) part = MMAX_(part_of)(b, done, b->rows - done);
         rows(&part, c);
     }

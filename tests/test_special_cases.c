@@ -250,6 +250,24 @@ static void test_lengths(void)
                     }
                 }
     }
+    TEST("the loss of one row with a length: the same without a gradient") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == LOSS && n > 1) {
+                        call c = call_of(f, 1, n, NORMAL_4, 22);
+                        const uint32_t length = (uint32_t)(n / 2);
+                        double loss;
+                        c.s.lengths = &length;
+                        index_storage[0] = 0;
+                        check_ok(f, &c);
+                        loss = row_storage[0];
+                        c.array[OUT] = NULL;
+                        check_ok(f, &c);
+                        CHECK(bits_of(row_storage[0]) == bits_of(loss), AT ": %g, with a gradient %g", AT_ARGS(f, n),
+                              row_storage[0], loss);
+                    }
+    }
 }
 
 /* ==== rows with no active entry ==== */
