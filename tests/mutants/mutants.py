@@ -427,7 +427,7 @@ m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_PAIR
 m = function("MMAX_INLINE void MMAX_(normalise)(", "avx2")
 m("short rows: of the last group as many as of the others", "done - begun < MMAX_WIDTH ? done - begun : MMAX_WIDTH",
   "MMAX_WIDTH", "memory bits")
-m("short rows: those left over are left out", "if (done < b->rows) {", "if (0) {", "bits")
+m("short rows: those left over are left out", "    } else {\n        const MMAX_(batch) part", "    } else if (0) {\n        const MMAX_(batch) part", "bits")
 
 # ---- logarithms and losses ----
 m = function("MMAX_INLINE mmax_vec MMAX_(log1p_of)(")
