@@ -2866,7 +2866,7 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
     for (int i = order; i < 2; ++i) {
         c->below[i] = c->above[i] = c->b[i] = c->d[i] = 0;
     }
-    for (int i = 0; i < order; ++i) {
+    for (int i = 0; p && i < order; ++i) {
         const double largest = mmax_largest(mmax_largest(p->t_b[i], p->t_d[i]), mmax_largest(p->b[i], p->d[i]));
         c->safe = largest < MMAX_SAFE ? c->safe : -1;
         /* max(b - x, 0) is 0 for b = -max, and max(x - d, 0) for d = max: that makes a term with t = 1 absent. */
@@ -4849,17 +4849,10 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE double counts[MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
-    /* Zen 5 does not foresee rows two lines apart, each of which takes one load. */
-    const int two_lines = MMAX_LINE_REGISTERS == 1 && x_stride == 2 * MMAX_WIDTH;
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = ragged ? lengths[r] : cols;
-        const mmax_real *const x_row = x + r * x_stride;
         const mmax_vec row_max =
-            MMAX_(short_begin)(e + r * MMAX_PAIR, x_row, n, cols, &smallest, &largest, c, function);
-        if (two_lines) {
-            MMAX_(fetch_after)(x_row, MMAX_LATER, 0);
-            MMAX_(fetch_after)(x_row + MMAX_WIDTH, MMAX_LATER, 0);
-        }
+            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function);
         counts[r] = (double)n;
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
     }
@@ -5076,6 +5069,7 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
 #    if MMAX_FAST
     if (is_short && b->rows >= MMAX_LEAST_GROUP) {
         const size_t rest = b->rows % MMAX_WIDTH;
+        const int two_lines = MMAX_LINE_REGISTERS == 1 && b->x_stride == 2 * MMAX_WIDTH;
         MMAX_(group) group[2], *g = &group[0], *next = &group[1];
         done = rest < MMAX_LEAST_GROUP ? b->rows - rest : b->rows;
         g->rows = 0;
@@ -5088,6 +5082,10 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
             next->rows = done - begun < MMAX_WIDTH ? done - begun : MMAX_WIDTH;
             next->row = begun;
             next->origins.good = 0;
+            /* Zen 5 does not foresee rows two lines apart, each of which takes one load. */
+            for (size_t at = 0; two_lines && at < 2 * next->rows; ++at) {
+                MMAX_(fetch_after)(b->x + begun * b->x_stride + at * MMAX_WIDTH, MMAX_LATER, 0);
+            }
             if (next->rows > 0 && MMAX_(group_is_usual)(next, b)) {
                 begin_group(next, b, c);
             }
