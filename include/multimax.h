@@ -767,8 +767,7 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #    if defined(__clang__)
 #        pragma clang diagnostic push
 #        pragma clang diagnostic ignored "-Wpass-failed" /* loops stay as they are where code is cold */
-#    endif
-#    if MMAX_GNUC && !defined(__clang__)
+#    elif MMAX_GNUC
 #        pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
 #        pragma GCC push_options
 #        pragma GCC optimize("no-fast-math", "fp-contract=off")
@@ -4256,6 +4255,13 @@ MMAX_INLINE size_t MMAX_(rows_exp)(MMAX_(sum) * sums, const MMAX_(row) * rows, s
     f->exp_rows(sums, rows, alike, c);
     return alike;
 }
+/* Sum / exp(maximum) - 1 of a row whose n exponentials and their sum are there. */
+MMAX_INLINE double MMAX_(rest_beside_max)(const mmax_real *e, size_t n, double sum, const MMAX_(origin) * o,
+                                          const MMAX_(call) * c)
+{
+    const double e_max = (double)MMAX_(exp_of)(o->max, o, c);
+    return MMAX_HOLDS_FEW(sum, e_max) ? MMAX_(rest_of)(e, n, 0, e_max) : (sum - e_max) / e_max;
+}
 /* For logarithms: returns sum / exp(maximum) - 1. `sum` is that of the row's exponentials, in r->e; where it is NULL,
  * they are still to be taken, and r->e is a buffer. */
 MMAX_INLINE double MMAX_(row_rest)(MMAX_(row) * r, const double *sum, const MMAX_(call) * c)
@@ -4267,8 +4273,7 @@ MMAX_INLINE double MMAX_(row_rest)(MMAX_(row) * r, const double *sum, const MMAX
     if (!sum) {
         sums = MMAX_(softmax_sums)(NULL, r->e, r->scores, r->n, r->next, r->relative_to, c);
     } else if (mmax_f64_is_finite(*sum)) {
-        const double e_max = (double)MMAX_(exp_of)(r->relative_to->max, r->relative_to, c);
-        sums.rest = MMAX_HOLDS_FEW(*sum, e_max) ? MMAX_(rest_of)(r->e, r->n, 0, e_max) : (*sum - e_max) / e_max;
+        sums.rest = MMAX_(rest_beside_max)(r->e, r->n, *sum, r->relative_to, c);
     }
     r->state = mmax_f64_is_finite(sum ? *sum : sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
     return r->state == MMAX_IS_NORMAL ? sums.rest : 0;
@@ -5001,14 +5006,6 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
     *total = MMAX_(sum_total)(&sum);
     return mmax_f64_is_finite(*total);
 }
-/* log(sum / exp(maximum)) of it. */
-MMAX_INLINE double MMAX_(lone_log_sum)(const mmax_real *e, size_t n, const MMAX_(origin) * o, double total,
-                                       const MMAX_(call) * c)
-{
-    const double e_max = (double)MMAX_(exp_of)(o->max, o, c);
-    return MMAX_F64_(log1p)(MMAX_HOLDS_FEW(total, e_max) ? MMAX_(rest_of)(e, n, 0, e_max) : (total - e_max) / e_max);
-}
-
 /* What is done with row `row` of n entries; 0 if nothing. */
 MMAX_INLINE int MMAX_(lone_weights)(const MMAX_(batch) * b, size_t row, size_t n, const MMAX_(call) * c, int function)
 {
@@ -5174,8 +5171,8 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
     MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, !MMAX_PASS_DOUBLE, MMAX_WIDTH);
 }
 
-/* The last pass over a row of a group or alone; `low` as there. No score is masked and no maximum large: nothing
- * overflows or is subnormal on the way, as in a moderate row, unless a scaled score is near the end of the type's range. */
+/* In a group, or a row that goes alone, no score is masked and no maximum large: nothing overflows or is subnormal on the
+ * way, as in a moderate row, unless a scaled score is near the end of the type's range. The smallest is in `low`. */
 MMAX_INLINE int MMAX_(short_logs_plain)(mmax_vec low, const MMAX_(call) * c, int function)
 {
     return function != MMAX_SOFTMAX || c->scale <= 1 || mmax_v_hmin(low) > MMAX_LOG_BOUND(c) / 2;
@@ -5223,7 +5220,7 @@ MMAX_INLINE int MMAX_(lone_logs)(const MMAX_(batch) * b, size_t row, size_t n, c
         return 0;
     }
     MMAX_(short_log)
-    (b->y + row * b->y_stride, x, n, &o, MMAX_(lone_log_sum)(e, n, &o, total, c),
+    (b->y + row * b->y_stride, x, n, &o, MMAX_F64_(log1p)(MMAX_(rest_beside_max)(e, n, total, &o, c)),
      MMAX_(short_logs_plain)(low, c, function), c, function);
     return 1;
 }
@@ -5800,6 +5797,17 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
 
 #    if MMAX_FAST
+/* The end of a row of a group, or alone, that has its origin and its sum. */
+MMAX_INLINE void MMAX_(short_loss)(MMAX_(loss) * r, const mmax_real *e, double log_sum, const MMAX_(call) * c,
+                                   int function, MMAX_(end_loss) end)
+{
+    r->careful = 0;
+    MMAX_(loss_target)(r, c, function);
+    r->log_sum = log_sum;
+    r->e = e;
+    r->buffer = NULL;
+    end(r, c);
+}
 MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c,
                                      int function, MMAX_(rows) rows, MMAX_(end_loss) end)
 {
@@ -5817,13 +5825,8 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
             continue;
         }
         r.origin = MMAX_(origin_at)(&g->origins, i, function);
-        r.careful = 0;
-        MMAX_(loss_target)(&r, c, function);
         r.sum = g->total[i];
-        r.log_sum = part.loss ? log_sum[i] : 0;
-        r.e = g->e + i * MMAX_PAIR;
-        r.buffer = NULL;
-        end(&r, c);
+        MMAX_(short_loss)(&r, g->e + i * MMAX_PAIR, part.loss ? log_sum[i] : 0, c, function, end);
     }
     if (b->lengths && b->y) {
         MMAX_(fill_past)(g, b, 0);
@@ -5839,12 +5842,8 @@ MMAX_INLINE int MMAX_(lone_loss)(const MMAX_(batch) * b, size_t row, size_t n, c
     if (r.state != MMAX_IS_NORMAL || !MMAX_(lone_exp)(e, &r.origin, &r.sum, &low, r.x, n, c, function)) {
         return 0;
     }
-    MMAX_(loss_target)(&r, c, function);
-    r.careful = 0;
-    r.log_sum = b->loss ? MMAX_(lone_log_sum)(e, n, &r.origin, r.sum, c) : 0;
-    r.e = e;
-    r.buffer = NULL;
-    end(&r, c);
+    MMAX_(short_loss)
+    (&r, e, b->loss ? MMAX_F64_(log1p)(MMAX_(rest_beside_max)(e, n, r.sum, &r.origin, c)) : 0, c, function, end);
     return 1;
 }
 #        define MMAX_INSTANCE(name, function)                                                              \
@@ -7281,13 +7280,15 @@ MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_
     mmax_mask bad = mmax_m_none();
     double dot_total, sum_total;
     MMAX_(sums_clear)(sums, 2);
+#    define MMAX_COSH(at, left)                                                   \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);               \
+        const mmax_mask active_ = mmax_v_nle(x_, masked);                         \
+        const mmax_vec y_ = MMAX_(load_active)(y + at, left, largest, active_);   \
+        const mmax_vec gy_ = MMAX_(load_active)(gy + at, left, largest, active_); \
+        mmax_vec sinh_, cosh_;                                                    \
+        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);
 #    define MMAX_STEP(at, left, k, part)                                                    \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                         \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                                   \
-        const mmax_vec y_ = MMAX_(load_active)(y + at, left, largest, active_);             \
-        const mmax_vec gy_ = MMAX_(load_active)(gy + at, left, largest, active_);           \
-        mmax_vec sinh_, cosh_;                                                              \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);          \
+        MMAX_COSH(at, left)                                                                 \
         bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest))); \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));   \
         lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
@@ -7304,18 +7305,14 @@ MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_
         const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum_total * MMAX_ABOVE_ONE));
         const mmax_vec minus_dot = mmax_v_set((mmax_real)-MMAX_(in_range)(dot_total));
 #    define MMAX_STEP(at, left, k, part)                                             \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                  \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                            \
-        const mmax_vec y_ = MMAX_(load_active)(y + at, left, largest, active_);      \
-        const mmax_vec gy_ = MMAX_(load_active)(gy + at, left, largest, active_);    \
-        mmax_vec sinh_, cosh_;                                                       \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);   \
+        MMAX_COSH(at, left)                                                          \
         cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse); \
         cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                   \
         MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
         MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
     }
+#    undef MMAX_COSH
 }
 
 MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,

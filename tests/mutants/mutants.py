@@ -282,7 +282,10 @@ m("log: rows beyond whole registers keep their sums", "MMAX_F64_(log1ps)(numbers
 m = function("MMAX_INLINE double MMAX_(row_rest)(")
 m("log: a NaN beyond the first pass is not seen",
   "r->state = mmax_f64_is_finite(sum ? *sum : sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;", "", "special_cases")
-m("log: the rest beside a large entry of a short row is lost", "MMAX_HOLDS_FEW(*sum, e_max)", "0", "losses forward")
+
+m = function("MMAX_INLINE double MMAX_(rest_beside_max)(", "avx2")
+m("log: the rest beside a large entry of a short row is lost", "MMAX_HOLDS_FEW(sum, e_max)", "0", "losses forward")
+m("log: the rest beside the maximum counts it", ": (sum - e_max) / e_max", ": sum / e_max", "bits forward")
 
 m = function("MMAX_INLINE void MMAX_(normalise_rows)(", "avx2")
 m("log: logits where sigma should be", "next[i].scores = sigma ? next[i].y : next[i].x;", "next[i].scores = next[i].x;",
@@ -340,10 +343,6 @@ m("lone rows: tanhmax's exp(0) out of range", "extremes.max * c->input_scale < M
 m("lone rows: evsoftmax's mean is above the largest entry", "MMAX_(mean_of)(*total / (double)n, o->max)",
   "(mmax_real)(*total / (double)n)", "bits forward")
 
-m = function("MMAX_INLINE double MMAX_(lone_log_sum)(", "avx2")
-m("lone rows: log(sum) loses what is beside the maximum", "MMAX_HOLDS_FEW(total, e_max) ?", "0 ?", "bits forward")
-m("lone rows: log(sum) counts the maximum", ": (total - e_max) / e_max", ": total / e_max", "bits forward")
-
 m = function("MMAX_INLINE int MMAX_(lone_weights)(", "avx2")
 m("lone rows: tanhmax has no negative weights", "function == MMAX_TANHMAX);", "0);", "golden forward")
 
@@ -356,7 +355,7 @@ m("lone rows: a loss without gradient writes one", " && b->y) {", ") {", "specia
 
 m = function("MMAX_INLINE int MMAX_(lone_loss)(", "avx2")
 m("lone losses: a row without a target has one", "r.state != MMAX_IS_NORMAL || ", "", "special_cases losses bits api")
-m("lone losses: log(sum) is not there", "b->loss ? MMAX_(lone_log_sum)(e, n, &r.origin, r.sum, c) : 0", "0", "bits losses")
+m("lone losses: log(sum) is not there", "b->loss ? MMAX_F64_(log1p)(MMAX_(rest_beside_max)(e, n, r.sum, &r.origin, c)) : 0", "0", "bits losses")
 
 m = function("MMAX_INLINE int MMAX_(short_logs_plain)(", "avx2")
 m("short logs: none overflows", "mmax_v_hmin(low) > MMAX_LOG_BOUND(c) / 2", "1", "special_cases bits forward")
