@@ -2729,6 +2729,33 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             }                                                                                            \
         }
 
+/* The same for `rows` short rows, register by register of all of them: step(r, at, left, lanes, k) adds to lanes[i][k]. */
+#    define MMAX_SWEEP_ROWS(rows, n, on, sum_count, step)                                                         \
+        do {                                                                                                      \
+            const size_t blocks_ = ((n) + MMAX_LANES - 1) / MMAX_LANES;                                           \
+            for (size_t begun_ = 0, end_; begun_ < (rows); begun_ = end_) {                                       \
+                size_t fit_ = (MMAX_CALL_CHUNK / MMAX_LANES - (on)->blocks) / blocks_;                            \
+                if (fit_ == 0) {                                                                                  \
+                    MMAX_(sums_add)((on)->sums, (on)->lanes, sum_count);                                          \
+                    MMAX_LANES_CLEAR((on)->lanes, sum_count)                                                      \
+                    (on)->blocks = 0;                                                                             \
+                    fit_ = MMAX_CALL_CHUNK / MMAX_LANES / blocks_;                                                \
+                }                                                                                                 \
+                end_ = (rows)-begun_ < fit_ ? (rows) : begun_ + fit_;                                             \
+                (on)->blocks += (end_ - begun_) * blocks_;                                                        \
+                for (size_t k_ = 0; k_ < MMAX_REGS && k_ * MMAX_WIDTH < (n); ++k_) {                              \
+                    mmax_vec strip_[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
+                    MMAX_UNROLL for (int i_ = 0; i_ < (sum_count); ++i_) { strip_[i_][0] = (on)->lanes[i_][k_]; } \
+                    for (size_t r_ = begun_; r_ < end_; ++r_) {                                                   \
+                        for (size_t at_ = k_ * MMAX_WIDTH; at_ < (n); at_ += MMAX_LANES) {                        \
+                            step(r_, at_, (ptrdiff_t)((n)-at_), strip_, 0)                                        \
+                        }                                                                                         \
+                    }                                                                                             \
+                    MMAX_UNROLL for (int i_ = 0; i_ < (sum_count); ++i_) { (on)->lanes[i_][k_] = strip_[i_][0]; } \
+                }                                                                                                 \
+            }                                                                                                     \
+        } while (0)
+
 /* The same by pairs of entries MMAX_LANES apart: step(at, left) adds to terms_[i], which then goes to sums[i]. Half as
  * long a chain of additions. */
 #    define MMAX_SWEEP_PAIRS(n, sums, sum_count, step)                                           \
@@ -5470,32 +5497,34 @@ MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, const mmax_real *e, size_t 
 }
 
 /* The same for MultiMax from the exponentials e, with sigma's slope and the parameter sums. */
+#    define MMAX_SIGMA_GRADIENT(gx, e, x, at, left, inverse, scaled, smallest, lanes, k)                  \
+        const mmax_vec x_ = MMAX_(load_upto)((x) + at, left, mmax_v_zero());                              \
+        const mmax_vec e_ = MMAX_(load_upto)((e) + at, left, mmax_v_zero());                              \
+        const mmax_vec w_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_;       \
+        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                      \
+        mmax_vec g_ = params ? MMAX_(first_upto)(mmax_v_fma(w_, inverse, minus_q), left) : w_;            \
+        mmax_vec gx_ = mmax_v_fma(w_, scaled, minus_q_scaled);                                            \
+        if (kind == MMAX_ROW_GENERAL) {                                                                   \
+            const mmax_mask active_ = mmax_v_nle(x_, mmax_v_set(MMAX_MASK));                              \
+            g_ = mmax_v_keep(active_, g_);                                                                \
+            gx_ = mmax_v_keep(active_, gx_);                                                              \
+            s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), s_));                        \
+        }                                                                                                 \
+        gx_ = MMAX_(slopes_step)(&kinks, lanes, k, g_, gx_, s_, order, params, kind == MMAX_ROW_GENERAL); \
+        if (gx) {                                                                                         \
+            MMAX_(store_upto)((gx) + at, left, gx_);                                                      \
+        }
+MMAX_INLINE mmax_real MMAX_(smallest_weight)(double sum) { return (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE); }
 MMAX_INLINE void MMAX_(sigma_gradient_of)(mmax_real *gx, MMAX_(slopes) * slopes, const mmax_real *e, const mmax_real *x,
                                           size_t n, double sum, double q, int order, int params, int kind)
 {
     const MMAX_(kinks) kinks = slopes->kinks;
     const double scale = (double)kinks.scale;
-    const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), minus_q = mmax_v_set((mmax_real)(-q));
-    const mmax_vec scaled = mmax_v_set((mmax_real)(scale / sum)), minus_q_scaled = mmax_v_set((mmax_real)(-q * scale));
-    const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), lowest = mmax_v_set(-MMAX_REAL_MAX);
-#    define MMAX_STEP(at, left, k, part)                                                                         \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, mmax_v_zero());                                       \
-        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                                       \
-        const mmax_vec w_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_;              \
-        mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                             \
-        mmax_vec g_ = params ? MMAX_(first_upto)(mmax_v_fma(w_, inverse, minus_q), left) : w_;                   \
-        mmax_vec gx_ = mmax_v_fma(w_, scaled, minus_q_scaled);                                                   \
-        if (kind == MMAX_ROW_GENERAL) {                                                                          \
-            const mmax_mask active_ = mmax_v_nle(x_, masked);                                                    \
-            g_ = mmax_v_keep(active_, g_);                                                                       \
-            gx_ = mmax_v_keep(active_, gx_);                                                                     \
-            s_ = mmax_v_keep(active_, mmax_v_max(lowest, s_));                                                   \
-        }                                                                                                        \
-        gx_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, gx_, s_, order, params, kind == MMAX_ROW_GENERAL); \
-        if (gx) {                                                                                                \
-            MMAX_(store_upto)(gx + at, left, gx_);                                                               \
-        }
+    const mmax_vec inverse = mmax_v_set((mmax_real)(1 / sum)), scaled = mmax_v_set((mmax_real)(scale / sum));
+    const mmax_vec minus_q = mmax_v_set((mmax_real)(-q)), minus_q_scaled = mmax_v_set((mmax_real)(-q * scale));
+    const mmax_vec smallest = mmax_v_set(MMAX_(smallest_weight)(sum));
+#    define MMAX_STEP(at, left, k, part) \
+        MMAX_SIGMA_GRADIENT(gx, e, x, at, left, inverse, scaled, smallest, lanes_##part, k)
     if (params) {
         MMAX_SWEEP_ON(n, slopes, 4 * order, MMAX_STEP);
     } else {
@@ -5544,6 +5573,7 @@ typedef struct MMAX_(loss) {
     MMAX_(spread) spread;
     mmax_real x_target, score;
     int masked, careful;
+    int graded;          /* whether gx and the sums of the slopes have all but the target's part */
     int state;           /* MMAX_IS_NORMAL, ..; MMAX_IS_DONE for a row without a target */
     int stored;          /* whether exponentials have replaced what was in gx */
     double sum, log_sum; /* log_sum: of sum / exp(maximum) */
@@ -5558,7 +5588,7 @@ MMAX_INLINE void MMAX_(loss_of)(MMAX_(loss) * r, const MMAX_(batch) * b, size_t 
     r->x = b->x + row * b->x_stride;
     r->index = (size_t)b->index[row];
     r->state = b->index[row] >= 0 ? MMAX_IS_NORMAL : MMAX_IS_DONE;
-    r->stored = 0;
+    r->stored = r->graded = 0;
     r->n = r->state == MMAX_IS_DONE ? 0 : MMAX_(length_of)(b, row);
     r->targets = b->targets;
     r->slopes = b->slopes;
@@ -5596,7 +5626,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
     if (sigma && (gx || r->params)) {
         const int order = f->function == MMAX_MULTIMAX2 ? 2 : 1, kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
         const double e_target = r->e ? r->e[r->index] : MMAX_(exp_of)(r->score, &r->origin, c);
-        for (size_t at = 0, count; at < r->n; at += count) {
+        for (size_t at = 0, count; at < r->n && !r->graded; at += count) {
             const mmax_real *e = r->e ? r->e + at : r->buffer;
             count = r->e || r->n - at < MMAX_BLOCK ? r->n - at : MMAX_BLOCK;
             if (!r->e && r->n > MMAX_BLOCK) {
@@ -5797,16 +5827,80 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
 
 #    if MMAX_FAST
-/* The end of a row of a group, or alone, that has its origin and its sum. */
+/* What the end wants of a row of a group, or alone, that has its origin and its sum. */
 MMAX_INLINE void MMAX_(short_loss)(MMAX_(loss) * r, const mmax_real *e, double log_sum, const MMAX_(call) * c,
-                                   int function, MMAX_(end_loss) end)
+                                   int function)
 {
     r->careful = 0;
     MMAX_(loss_target)(r, c, function);
     r->log_sum = log_sum;
     r->e = e;
     r->buffer = NULL;
-    end(r, c);
+}
+/* sigma_gradient for short rows of n entries each without masks. */
+MMAX_INLINE void MMAX_(sigma_gradients)(const MMAX_(loss) * rows, size_t count, size_t n, MMAX_(slopes) * slopes,
+                                        double q, int order)
+{
+    const int params = 1, kind = MMAX_ROW_CLAMP;
+    const MMAX_(kinks) kinks = slopes->kinks;
+    const double scale = (double)kinks.scale;
+    const mmax_vec minus_q = mmax_v_set((mmax_real)(-q)), minus_q_scaled = mmax_v_set((mmax_real)(-q * scale));
+    mmax_real inverse[MMAX_WIDTH], scaled[MMAX_WIDTH], smallest[MMAX_WIDTH];
+    for (size_t r = 0; r < count; ++r) {
+        inverse[r] = (mmax_real)(1 / rows[r].sum);
+        scaled[r] = (mmax_real)(scale / rows[r].sum);
+        smallest[r] = MMAX_(smallest_weight)(rows[r].sum);
+    }
+#        define MMAX_STEP(r, at, left, lanes, k)                                                    \
+            MMAX_SIGMA_GRADIENT(rows[r].gx, rows[r].e, rows[r].x, at, left, mmax_v_set(inverse[r]), \
+                                mmax_v_set(scaled[r]), mmax_v_set(smallest[r]), lanes, k)
+    MMAX_SWEEP_ROWS(count, n, slopes, 4 * order, MMAX_STEP);
+#        undef MMAX_STEP
+}
+#        define MMAX_INSTANCE(order)                                                                          \
+            MMAX_STATIC void MMAX_(sigma_gradients_##order)(const MMAX_(loss) * rows, size_t count, size_t n, \
+                                                            MMAX_(slopes) * slopes, double q)                 \
+            {                                                                                                 \
+                MMAX_(sigma_gradients)(rows, count, n, slopes, q, order);                                     \
+            }
+MMAX_INSTANCE(1)
+MMAX_INSTANCE(2)
+#        undef MMAX_INSTANCE
+MMAX_INLINE void MMAX_(group_loss)(MMAX_(loss) * r, const MMAX_(group) * g, size_t i, const double *log_sum,
+                                   const MMAX_(call) * c, int function)
+{
+    r->origin = MMAX_(origin_at)(&g->origins, i, function);
+    r->sum = g->total[i];
+    MMAX_(short_loss)(r, g->e + i * MMAX_PAIR, r->loss ? log_sum[i] : 0, c, function);
+}
+/* The gradients for MultiMax's parameters, of all rows before the targets' parts. Returns 0 where a row needs care. */
+MMAX_INLINE int MMAX_(group_params)(const MMAX_(group) * g, const MMAX_(batch) * part, const double *log_sum,
+                                    const MMAX_(call) * c, int function, MMAX_(end_loss) end)
+{
+    MMAX_(loss) losses[MMAX_WIDTH];
+    double q = 0;
+    for (size_t i = 0; i < part->rows; ++i) {
+        if (!mmax_f64_is_finite(g->total[i])) {
+            return 0;
+        }
+    }
+    for (size_t i = 0; i < part->rows; ++i) {
+        MMAX_(loss_of)(&losses[i], part, i);
+        MMAX_(group_loss)(&losses[i], g, i, log_sum, c, function);
+        losses[i].graded = 1;
+    }
+    if (part->targets->label_smoothing > 0) {
+        q = part->targets->label_smoothing / losses[0].spread.active;
+    }
+    if (function == MMAX_MULTIMAX2) {
+        MMAX_(sigma_gradients_2)(losses, part->rows, part->cols, part->slopes, q);
+    } else {
+        MMAX_(sigma_gradients_1)(losses, part->rows, part->cols, part->slopes, q);
+    }
+    for (size_t i = 0; i < part->rows; ++i) {
+        end(&losses[i], c);
+    }
+    return 1;
 }
 MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c,
                                      int function, MMAX_(rows) rows, MMAX_(end_loss) end)
@@ -5816,6 +5910,10 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
     if (b->loss) {
         MMAX_(log_sums_of_group)(log_sum, g, b, c);
     }
+    if (mmax_is_sigma(function) && part.params && !part.lengths &&
+        MMAX_(group_params)(g, &part, log_sum, c, function, end)) {
+        return;
+    }
     for (size_t i = 0; i < part.rows; ++i) {
         MMAX_(loss) r;
         MMAX_(loss_of)(&r, &part, i);
@@ -5824,9 +5922,8 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
             rows(&row, c);
             continue;
         }
-        r.origin = MMAX_(origin_at)(&g->origins, i, function);
-        r.sum = g->total[i];
-        MMAX_(short_loss)(&r, g->e + i * MMAX_PAIR, part.loss ? log_sum[i] : 0, c, function, end);
+        MMAX_(group_loss)(&r, g, i, log_sum, c, function);
+        end(&r, c);
     }
     if (b->lengths && b->y) {
         MMAX_(fill_past)(g, b, 0);
@@ -5843,7 +5940,8 @@ MMAX_INLINE int MMAX_(lone_loss)(const MMAX_(batch) * b, size_t row, size_t n, c
         return 0;
     }
     MMAX_(short_loss)
-    (&r, e, b->loss ? MMAX_F64_(log1p)(MMAX_(rest_beside_max)(e, n, r.sum, &r.origin, c)) : 0, c, function, end);
+    (&r, e, b->loss ? MMAX_F64_(log1p)(MMAX_(rest_beside_max)(e, n, r.sum, &r.origin, c)) : 0, c, function);
+    end(&r, c);
     return 1;
 }
 #        define MMAX_INSTANCE(name, function)                                                              \
@@ -7472,15 +7570,40 @@ typedef struct MMAX_(back) {
  * there, and no score is above the safe bound. */
 #    define MMAX_ACTIVE(y_, x_) \
         (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_LOADS(at, left)                                                                     \
-        const mmax_vec y_ = MMAX_(load_upto)(r->y + at, left, inactive);                             \
-        const mmax_vec x_ = order ? MMAX_(load_upto)(r->x + at, left, careful ? masked : zero) : y_; \
-        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                     \
-        const mmax_vec gy_ = careful ? MMAX_(load_active)(r->gy + at, left, masked, active_)         \
-                                     : MMAX_(load_upto)(r->gy + at, left, zero);                     \
-        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                     \
-                                ? MMAX_(load_upto)(r->gx + at, left, zero)                           \
+#    define MMAX_LOADS(r, at, left)                                                                    \
+        const mmax_vec y_ = MMAX_(load_upto)((r)->y + at, left, inactive);                             \
+        const mmax_vec x_ = order ? MMAX_(load_upto)((r)->x + at, left, careful ? masked : zero) : y_; \
+        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                       \
+        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)         \
+                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                     \
+        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                       \
+                                ? MMAX_(load_upto)((r)->gx + at, left, zero)                           \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
+/* The second pass: g_, what goes to gx. */
+#    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)                                                  \
+        MMAX_LOADS(r, at, left)                                                                               \
+        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));      \
+        if (careful && (order || function == MMAX_BACK_LOG)) {                                                \
+            g_ = mmax_v_keep(active_, g_);                                                                    \
+        }                                                                                                     \
+        if (order) {                                                                                          \
+            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                      \
+            if (careful) {                                                                                    \
+                s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));   \
+            }                                                                                                 \
+            g_ = MMAX_(slopes_step)(&kinks, lanes, k, g_, mmax_v_mul(g_, scale), s_, order, params, careful); \
+        } else {                                                                                              \
+            g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                    \
+        }
+
+/* No score is above the safe bound where the sum of the logits' squares is at most this. */
+MMAX_INLINE mmax_vec MMAX_(safe_squares)(const MMAX_(call) * c)
+{
+    /* No infinite bound: with -ffast-math clang would not compare with it. */
+    const double safe = (double)c->safe * 0.999;
+    const double most = c->scale > safe * MMAX_REAL_MIN_ROOT ? safe / c->scale : 1 / MMAX_REAL_MIN_ROOT;
+    return mmax_v_set(most > 0 ? (mmax_real)(most * most) : -1);
+}
 
 /* First pass: the sums of w gy and, for sparsemax and entmax15, of w. Returns whether nothing is in the way of the
  * second; what an infinite or NaN gy does, the sums show. */
@@ -7498,7 +7621,7 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
     MMAX_(sums_clear)(sums, 1 + two);
     MMAX_EACH(k) { squares[k] = zero; }
 #    define MMAX_STEP(at, left)                                                 \
-        MMAX_LOADS(at, left)                                                    \
+        MMAX_LOADS(r, at, left)                                                 \
         if (function == MMAX_BACK_LOG) {                                        \
             terms_[0] = mmax_v_add(terms_[0], gy_);                             \
             bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest))); \
@@ -7522,10 +7645,7 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
     MMAX_SWEEP_PAIRS(r->n, sums, 1 + two, MMAX_STEP);
 #    undef MMAX_STEP
     if (order && !careful) {
-        /* No infinite bound: with -ffast-math clang would not compare with it. */
-        const double safe = (double)c->safe * 0.999;
-        const double most = c->scale > safe * MMAX_REAL_MIN_ROOT ? safe / c->scale : 1 / MMAX_REAL_MIN_ROOT;
-        const mmax_vec bound = mmax_v_set(most > 0 ? (mmax_real)(most * most) : -1);
+        const mmax_vec bound = MMAX_(safe_squares)(c);
         MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }
     }
     return mmax_m_bits(bad) == 0;
@@ -7545,31 +7665,18 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
     if (order) {
         kinks = slopes->kinks;
     }
-#    define MMAX_STEP(at, left, k, part)                                                                             \
-        MMAX_LOADS(at, left)                                                                                         \
-        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));             \
-        if (careful && (order || function == MMAX_BACK_LOG)) {                                                       \
-            g_ = mmax_v_keep(active_, g_);                                                                           \
-        }                                                                                                            \
-        if (order) {                                                                                                 \
-            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                             \
-            if (careful) {                                                                                           \
-                s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));          \
-            }                                                                                                        \
-            g_ = MMAX_(slopes_step)(&kinks, lanes_##part, k, g_, mmax_v_mul(g_, scale), s_, order, params, careful); \
-        } else {                                                                                                     \
-            g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                           \
-        }                                                                                                            \
-        if (MMAX_TOGETHER && next) {                                                                                 \
-            MMAX_(fetch)(next->gy + at, k);                                                                          \
-            MMAX_(fetch)(next->y + at, k);                                                                           \
-            if (order) {                                                                                             \
-                MMAX_(fetch)(next->x + at, k);                                                                       \
-            }                                                                                                        \
-        }                                                                                                            \
-        if (store) {                                                                                                 \
-            MMAX_(fetch_later)(r->gx + at, k);                                                                       \
-            MMAX_(store_upto)(r->gx + at, left, g_);                                                                 \
+#    define MMAX_STEP(at, left, k, part)                        \
+        MMAX_GRADIENT(r, at, left, minus_mean, lanes_##part, k) \
+        if (MMAX_TOGETHER && next) {                            \
+            MMAX_(fetch)(next->gy + at, k);                     \
+            MMAX_(fetch)(next->y + at, k);                      \
+            if (order) {                                        \
+                MMAX_(fetch)(next->x + at, k);                  \
+            }                                                   \
+        }                                                       \
+        if (store) {                                            \
+            MMAX_(fetch_later)(r->gx + at, k);                  \
+            MMAX_(store_upto)(r->gx + at, left, g_);            \
         }
     if (params) {
         MMAX_SWEEP_ON(r->n, slopes, 4 * order, MMAX_STEP);
@@ -7579,8 +7686,6 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
     }
 #    undef MMAX_STEP
 }
-#    undef MMAX_LOADS
-#    undef MMAX_ACTIVE
 
 /* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where back_sums
  * says so. */
@@ -7657,66 +7762,118 @@ MMAX_INLINE void MMAX_(back_skip)(MMAX_(back) * r, const mmax_shape *s, size_t r
 }
 
 #    if MMAX_FAST
-/* Softmax: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one. Returns 0, with
- * nothing written, where one of them needs care. */
-MMAX_INLINE int MMAX_(back_group_of)(const MMAX_(back) * first, const mmax_shape *s, const MMAX_(call) * c, int one)
+/* Softmax and MultiMax: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one.
+ * Returns 0, with nothing written, where one of them needs care. */
+MMAX_INLINE int MMAX_(back_group_of)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,
+                                     const MMAX_(call) * c, int order, int params, int one)
 {
-    const mmax_vec zero = mmax_v_plus_zero(), scale = mmax_v_set((mmax_real)c->scale);
-    const mmax_vec largest = mmax_v_set(MMAX_REAL_MAX), smallest = mmax_v_set(-MMAX_REAL_MAX);
+    const int function = MMAX_BACK_SOFTMAX, careful = 0, rooted = 0;
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
+    const mmax_vec inactive = zero, scale = mmax_v_set((mmax_real)c->scale);
+    const MMAX_(origin) o = MMAX_(log_origin)();
     const size_t n = s->cols, registers = one ? 1 : (n + MMAX_WIDTH - 1) / MMAX_WIDTH;
-    const size_t gx_stride = s->gx_stride, gy_stride = s->gy_stride, y_stride = s->y_stride;
+    const size_t gx_stride = s->gx_stride, gy_stride = s->gy_stride, y_stride = s->y_stride, x_stride = s->x_stride;
     MMAX_LINE double totals[MMAX_WIDTH];
+    MMAX_LINE mmax_real minus_means[MMAX_WIDTH];
     MMAX_(sum) sums[MMAX_WIDTH];
     MMAX_(back) row = *first;
+    MMAX_(kinks) kinks;
+    mmax_vec squares[MMAX_REGS];
     int good = 1;
-#        define MMAX_TERM(sum, i)                                                          \
-            const size_t at = (size_t)(i)*MMAX_WIDTH;                                      \
-            const mmax_vec y_ = MMAX_(load_upto)(row.y + at, (ptrdiff_t)(n - at), zero);   \
-            const mmax_vec gy_ = MMAX_(load_upto)(row.gy + at, (ptrdiff_t)(n - at), zero); \
-            sum = mmax_v_fma(y_, gy_, sum);
+    MMAX_EACH(k) { squares[k] = zero; }
+#        define MMAX_TERM(sum, i, k)                         \
+            const size_t at = (size_t)(i)*MMAX_WIDTH;        \
+            MMAX_LOADS(&row, at, (ptrdiff_t)(n - at))        \
+            sum = mmax_v_fma(w_, gy_, sum);                  \
+            if (order) {                                     \
+                squares[k] = mmax_v_fma(x_, x_, squares[k]); \
+            }
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         mmax_vec pair[MMAX_REGS];
         MMAX_EACH(k)
         {
             pair[k] = zero;
             if ((size_t)k < registers) {
-                MMAX_TERM(pair[k], k)
+                MMAX_TERM(pair[k], k, k)
             }
             if ((size_t)k + MMAX_REGS < registers) {
-                MMAX_TERM(pair[k], k + MMAX_REGS)
+                MMAX_TERM(pair[k], k + MMAX_REGS, k)
             }
         }
         MMAX_(short_sum)(&sums[r], pair, one);
         row.gy += gy_stride;
         row.y += y_stride;
+        if (order) {
+            row.x += x_stride;
+        }
     }
 #        undef MMAX_TERM
     MMAX_(totals)(totals, sums);
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         good &= mmax_f64_is_finite(totals[r]);
     }
+    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
+        minus_means[r] = (mmax_real)-totals[r];
+    }
+    mmax_v_store(minus_means, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(mmax_v_load(minus_means), largest)));
+    if (order) {
+        const mmax_vec bound = MMAX_(safe_squares)(c);
+        mmax_mask bad = mmax_m_none();
+        MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }
+        good &= mmax_m_bits(bad) == 0;
+        kinks = slopes->kinks;
+    }
+    if (good && params) {
+#        define MMAX_STEP(r, at, left, lanes, k)                                     \
+            MMAX_(back) each = *first;                                               \
+            MMAX_(back_skip)(&each, s, r);                                           \
+            {                                                                        \
+                MMAX_GRADIENT(&each, at, left, mmax_v_set(minus_means[r]), lanes, k) \
+                if (each.gx) {                                                       \
+                    MMAX_(store_upto)(each.gx + at, left, g_);                       \
+                }                                                                    \
+            }
+        MMAX_SWEEP_ROWS(MMAX_WIDTH, n, slopes, 4 * order, MMAX_STEP);
+#        undef MMAX_STEP
+    }
     row = *first;
-    for (size_t r = 0; good && r < MMAX_WIDTH; ++r) {
-        const mmax_vec mean = mmax_v_set((mmax_real)-totals[r]);
-        const mmax_vec minus_mean = mmax_v_max(smallest, mmax_v_min(mean, largest));
-#        define MMAX_STEP(at, left, k, part)                                     \
-            const mmax_vec y_ = MMAX_(load_upto)(row.y + at, left, zero);        \
-            const mmax_vec gy_ = MMAX_(load_upto)(row.gy + at, left, zero);      \
-            const mmax_vec g_ = mmax_v_fma(y_, minus_mean, mmax_v_mul(y_, gy_)); \
-            MMAX_(store_upto)(row.gx + at, left, mmax_v_fma(g_, scale, zero));
+    for (size_t r = 0; good && !params && r < MMAX_WIDTH; ++r) {
+        const mmax_vec minus_mean = mmax_v_set(minus_means[r]);
+#        define MMAX_STEP(at, left, k, part)                   \
+            MMAX_GRADIENT(&row, at, left, minus_mean, NULL, k) \
+            MMAX_(store_upto)(row.gx + at, left, g_);
         MMAX_SWEEP(n, MMAX_STEP);
 #        undef MMAX_STEP
         row.gx += gx_stride;
         row.gy += gy_stride;
         row.y += y_stride;
+        if (order) {
+            row.x += x_stride;
+        }
     }
     return good;
 }
-MMAX_STATIC int MMAX_(back_group)(const MMAX_(back) * first, const mmax_shape *s, const MMAX_(call) * c)
+MMAX_STATIC int MMAX_(back_group_0)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,
+                                    const MMAX_(call) * c, int params)
 {
-    return s->cols <= MMAX_WIDTH ? MMAX_(back_group_of)(first, s, c, 1) : MMAX_(back_group_of)(first, s, c, 0);
+    (void)params;
+    return s->cols <= MMAX_WIDTH ? MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 1)
+                                 : MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 0);
 }
+#        define MMAX_INSTANCE(order)                                                                          \
+            MMAX_STATIC int MMAX_(back_group_##order)(const MMAX_(back) * first, MMAX_(slopes) * slopes,      \
+                                                      const mmax_shape *s, const MMAX_(call) * c, int params) \
+            {                                                                                                 \
+                return params ? MMAX_(back_group_of)(first, slopes, s, c, order, 1, s->cols <= MMAX_WIDTH)    \
+                              : MMAX_(back_group_of)(first, slopes, s, c, order, 0, s->cols <= MMAX_WIDTH);   \
+            }
+MMAX_INSTANCE(1)
+MMAX_INSTANCE(2)
+#        undef MMAX_INSTANCE
 #    endif
+#    undef MMAX_GRADIENT
+#    undef MMAX_LOADS
+#    undef MMAX_ACTIVE
 
 /* The second pass of a row leaves time in which the next row can come from the second cache: rows of up to so many bytes
  * have the next one's first pass before it, others ask for the next one meanwhile. */
@@ -7749,10 +7906,12 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     for (size_t row = 0; row < s->rows; ++row) {
         const int more = row + 1 < s->rows;
 #    if MMAX_FAST
-        if (function == MMAX_BACK_SOFTMAX && !order && s->cols <= MMAX_PAIR && !s->lengths && row % MMAX_WIDTH == 0 &&
+        if (function == MMAX_BACK_SOFTMAX && s->cols <= MMAX_PAIR && !s->lengths && row % MMAX_WIDTH == 0 &&
             s->rows - row >= MMAX_WIDTH) {
             const MMAX_(back) copy = r;
-            if (MMAX_(back_group)(&copy, s, &call)) {
+            if (order == 0   ? MMAX_(back_group_0)(&copy, NULL, s, &call, 0)
+                : order == 1 ? MMAX_(back_group_1)(&copy, &slopes, s, &call, gp != NULL)
+                             : MMAX_(back_group_2)(&copy, &slopes, s, &call, gp != NULL)) {
                 MMAX_(back_skip)(&r, s, MMAX_WIDTH);
                 row += MMAX_WIDTH - 1;
                 continue;
@@ -8093,6 +8252,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_FETCH_BYTES
 #    undef MMAX_SWEEP_PAIRS
 #    undef MMAX_SWEEP_ON
+#    undef MMAX_SWEEP_ROWS
 #    undef MMAX_CALL_CHUNK
 #    undef MMAX_PAIR_STEP
 #    undef MMAX_MOST_ROWS

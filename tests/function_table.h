@@ -399,12 +399,13 @@ static const mmax_multimax_params params_of_order[3] = {{0, {1, 1}, {1, 1}, {0, 
                                                         {1, {1.75, 1}, {0.5, 1}, {-0.25, 0}, {0.5, 0}},
                                                         {2, {1.75, 1.125}, {0.5, 0.9375}, {-0.25, -0.75}, {0.5, 1.25}}};
 
-#define MAX_ROWS    32
+#define MAX_ROWS    32  /* side by side */
+#define MOST_ROWS   100 /* whose gradients of parameters add up */
 #define MAX_ENTRIES 131072
 
 /* The arrays that call_of() points to: no call touches an entry beyond (rows - 1) * stride + cols. */
-static double storage[ARRAYS][MAX_ENTRIES], row_storage[MAX_ROWS];
-static int32_t index_storage[MAX_ROWS];
+static double storage[ARRAYS][MAX_ENTRIES], row_storage[MOST_ROWS];
+static int32_t index_storage[MOST_ROWS];
 static mmax_multimax_grads gp_storage;
 
 /* y from x by the matching forward function. */

@@ -261,7 +261,7 @@ static void check_special_rows(const function *f, size_t n, int which)
             set_special(f, c.array[GY], at, QUIET_NAN);
         } else if (which == LARGE_GY) {
             for (size_t i = 0; i < n; ++i) {
-                set(f, c.array[GY], i, largest(f));
+                set(f, c.array[GY], i, n / 2 % 2 ? largest(f) : -largest(f));
             }
         } else if (which == WIDE) {
             set(f, c.array[X], at, f->size == 4 ? 160 : 1000);
@@ -318,6 +318,57 @@ static void test_places(void)
                     check_rows(f, lengths[k / COUNT(laws)], laws[k % COUNT(laws)]);
                 }
             }
+    }
+}
+
+/* ==== gradients of parameters, which add up over rows ==== */
+
+static void check_gp(const function *f, size_t rows, size_t n, law l)
+{
+    uint32_t lengths[MOST_ROWS];
+    mmax_multimax_grads first;
+    int fma_seen = 0;
+    for (size_t row = 0; row < rows; ++row) {
+        lengths[row] = (uint32_t)n;
+    }
+    FOR_EACH_ISA(isa) {
+        call c = call_of(f, rows, n, l, 80 + (uint64_t)l);
+        mmax_multimax_grads gp;
+        c.t.label_smoothing = l % 2 ? 0.1 : 0;
+        for (size_t row = l % 3; row < rows; row += 11) {
+            index_storage[row] = -1;
+        }
+        run_ok(f, &c);
+        gp = gp_storage;
+        memset(&gp_storage, 0, sizeof gp_storage);
+        c.s.lengths = lengths;
+        run_ok(f, &c);
+        CHECK(same_gp(&gp, &gp_storage), AT ": %u rows, gp differs with lengths", AT_ARGS(f, n), (unsigned)rows);
+        memset(&gp_storage, 0, sizeof gp_storage);
+        c.s.lengths = NULL;
+        c.array[OUT] = NULL;
+        run_ok(f, &c);
+        CHECK(same_gp(&gp, &gp_storage), AT ": %u rows, gp differs without gx", AT_ARGS(f, n), (unsigned)rows);
+        if (uses_fma(isa) && !fma_seen) {
+            first = gp;
+            fma_seen = 1;
+        }
+        CHECK(!uses_fma(isa) || same_gp(&gp, &first), AT ": %u rows, gp differs from that of the first instruction set",
+              AT_ARGS(f, n), (unsigned)rows);
+    }
+}
+
+static void test_gp(void)
+{
+    TEST("gp of a batch: the same bits with lengths that leave nothing out, without gx, on every instruction set") {
+        static const size_t widths[] = {1, 7, 8, 10, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100};
+        FOR_EACH_FUNCTION(f) {
+            for (size_t k = 0; has(f, HAS_GP) && k < COUNT(widths); ++k) {
+                for (int l = 0; l < LAWS; ++l) {
+                    check_gp(f, MOST_ROWS - 7 * (size_t)l, widths[k], (law)l);
+                }
+            }
+        }
     }
 }
 
@@ -476,6 +527,7 @@ static void test_checksum(void)
 int main(void)
 {
     test_places();
+    test_gp();
     test_crowds();
     test_threads();
     test_checksum();

@@ -123,14 +123,14 @@ static void fill_weights(const function *f, void *y, const void *x, size_t n)
     }
 }
 
-/* Case `number` of the corpus: a few short rows or one long, with every option now and then. */
-static call corpus_call(const function *f, size_t n, int which, unsigned number)
+/* Case `number` of the corpus, with every option now and then. */
+static call corpus_call(const function *f, size_t rows, size_t n, int which, unsigned number)
 {
     static const double scales[] = {0, 0, 0.7, 3.25, 1e-30, 1e30};
     static const double smoothings[] = {0, 0.1, 0.75}, thresholds[] = {0, 0.05, -0.5};
     static mmax_multimax_params layer;
     call c = call_of(f, 1, n, EQUAL, 77 + number);
-    c.s = mmax_rows(n <= 40 ? 3 : 1, n);
+    c.s = mmax_rows(rows, n);
     c.s.scale = scales[random_below(COUNT(scales))];
     c.t.label_smoothing = smoothings[random_below(COUNT(smoothings))];
     c.t.grad_scale = random_below(2) ? 1.3 : 0;
@@ -182,21 +182,30 @@ static uint64_t mix_call(uint64_t hash, const function *f, const call *c)
     return hash;
 }
 
-/* Every length up to 40 and those round whole blocks with every law; long rows with some laws. */
+/* Every length up to 40, by three rows, and those round whole blocks with every law; long rows with some laws; and where
+ * gradients of parameters add up over rows, many short ones. */
 static uint64_t checksum_of(const function *f)
 {
     static const size_t long_rows[] = {300, 1000, 4099, 20000};
+    static const size_t short_rows[] = {1, 7, 8, 10, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100};
     uint64_t hash = 0;
     unsigned number = 0;
     for (size_t n = 1; n <= 514; n = n < 40 ? n + 1 : n == 40 ? 63 : n % 64 == 2 ? 2 * n - 5 : n + 1) {
         for (int which = 0; which < ADVERSARIES; ++which, ++number) {
-            call c = corpus_call(f, n, which, number);
+            call c = corpus_call(f, n <= 40 ? 3 : 1, n, which, number);
             hash = mix_call(hash, f, &c);
         }
     }
     for (size_t k = 0; k < COUNT(long_rows); ++k) {
         for (int which = 0; which < ADVERSARIES; which += k < 3 ? 1 : 5, ++number) {
-            call c = corpus_call(f, long_rows[k], which, number);
+            call c = corpus_call(f, 1, long_rows[k], which, number);
+            hash = mix_call(hash, f, &c);
+        }
+    }
+    for (size_t k = 0; has(f, HAS_GP) && k < COUNT(short_rows); ++k) {
+        for (int which = 0; which < POISONED; ++which, ++number) {
+            size_t rows = MOST_ROWS - random_below(40);
+            call c = corpus_call(f, rows, short_rows[k], which, number);
             hash = mix_call(hash, f, &c);
         }
     }

@@ -1031,7 +1031,7 @@ enum { WATCHED = 2048 }; /* entries of every static array that an error must lea
 static void check_refused(const function *f, const call *c, mmax_status status, const char *what)
 {
     static mmax_multimax_grads gp_before;
-    static double rows_before[MAX_ROWS];
+    static double rows_before[MOST_ROWS];
     mmax_status got;
     memset(row_storage, 0x3c, sizeof row_storage);
     memset(&gp_storage, 0x3d, sizeof gp_storage);

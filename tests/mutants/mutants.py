@@ -420,8 +420,26 @@ m("short rows: NaN is not seen by the logarithm", "!mmax_f64_is_finite(g->total[
 m = function("MMAX_INLINE void MMAX_(group_losses)(", "avx2")
 m("short rows: NaN is not seen by the loss", "!mmax_f64_is_finite(g->total[i])", "0", "bits special_cases")
 m("short rows: a loss without its gradient has it filled", "b->lengths && b->y", "b->lengths", "bits losses")
+m("short rows: gradients of parameters in spite of lengths", " && !part.lengths &&", " &&", "special_cases bits losses")
+
+m = function("MMAX_INLINE void MMAX_(group_loss)(", "avx2")
 m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_PAIR", "g->e",
   "bits losses")
+
+m = function("MMAX_INLINE int MMAX_(group_params)(", "avx2")
+m("short rows: gradients of parameters from NaN", "            return 0;\n", "            break;\n", "bits special_cases")
+m("short rows: gradients of parameters without smoothing", "q = part->targets->label_smoothing / losses[0].spread.active;", "", "losses bits")
+m("short rows: gradients of parameters twice", "losses[i].graded = 1;", "losses[i].graded = 0;", "bits")
+
+m = function("MMAX_INLINE void MMAX_(sigma_gradients)(", "avx2")
+m("short rows: gradients of parameters with the first row's sum", "smallest[r] = MMAX_(smallest_weight)(rows[r].sum)", "smallest[r] = MMAX_(smallest_weight)(rows[0].sum)", "losses bits")
+m("short rows: gx unscaled", "(scale / rows[r].sum)", "(1 / rows[r].sum)", "bits losses")
+
+m = function("#    define MMAX_SWEEP_ROWS(rows, n, on, sum_count, step)", "avx2")
+m("sums over short rows: too many before a flush", "- (on)->blocks) / blocks_;", ") / blocks_;", "bits")
+m("sums over short rows: forgotten", "MMAX_(sums_add)((on)->sums, (on)->lanes, sum_count);", "", "bits")
+m("sums over short rows: never cleared", "MMAX_LANES_CLEAR((on)->lanes, sum_count)", "", "bits")
+m("sums over short rows: without the second register", "k_ < MMAX_REGS && k_ * MMAX_WIDTH < (n)", "k_ < 1", "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(normalise)(", "avx2")
 m("short rows: of the last group as many as of the others", "done - begun < MMAX_WIDTH ? done - begun : MMAX_WIDTH",
@@ -671,9 +689,9 @@ m("seglu backward: past the length nothing is written", "MMAX_(fill)(gx_row + n,
 m("seglu backward: x's stride for gy", "gy + row * s->gy_stride", "gy + row * s->x_stride", "memory bits")
 
 # ---- backward ----
-m = function("    define MMAX_LOADS(at, left)")
-m("backward: gy is used where y = 0", "MMAX_(load_active)(r->gy + at, left, masked, active_)",
-  "MMAX_(load_upto)(r->gy + at, left, zero)", "special_cases")
+m = function("    define MMAX_LOADS(r, at, left)")
+m("backward: gy is used where y = 0", "MMAX_(load_active)((r)->gy + at, left, masked, active_)",
+  "MMAX_(load_upto)((r)->gy + at, left, zero)", "special_cases")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(load_active)(")
 m("what is not active is loaded", "return mmax_v_keep(active, MMAX_(load_upto)(p, count, fill));",
@@ -683,12 +701,14 @@ m = function("MMAX_INLINE void MMAX_(backward)(mmax_real *gx", "avx2")
 m("backward: roots of entmax15 replace gy", "gx != gy && gx != y", "gx != y", "bits")
 m("backward: roots of entmax15 replace y", "gx != gy && gx != y", "gx != gy", "special_cases bits")
 
+m = function("MMAX_INLINE mmax_vec MMAX_(safe_squares)(", "avx2")
+m("backward: an infinite sum of squares is not beyond", ": 1 / MMAX_REAL_MIN_ROOT;", ": DBL_MAX;", "special_cases")
+m("backward: large parameters are not seen", "most > 0 ?", "1 ?", "special_cases backward passes losses")
+
 m = function("MMAX_INLINE int MMAX_(back_sums)(", "avx2")
 m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
 m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }", "",
   "special_cases")
-m("backward: an infinite sum of squares is not beyond", ": 1 / MMAX_REAL_MIN_ROOT;", ": DBL_MAX;", "special_cases")
-m("backward: large parameters are not seen", "most > 0 ?", "1 ?", "special_cases backward passes losses")
 
 m = function("MMAX_INLINE double MMAX_(back_mean)(", "avx2")
 m("backward: not the mean of the support", "weights != 0 ? products / weights : products", "products", "backward")
@@ -704,10 +724,13 @@ m("backward: gx is written, though left out", "params, 0, 0, NULL);", "params, 0
 
 m = function("MMAX_INLINE int MMAX_(back_group_of)(", "avx2")
 m("backward, short rows: those with NaN as well", "good &= mmax_f64_is_finite(totals[r]);", "", "bits")
-m("backward, short rows: a mean beyond the type", "mmax_v_max(smallest, mmax_v_min(mean, largest))", "mean",
-  "bits")
-m("backward, short rows: gy's stride for y", "row.gy += gy_stride;\n        row.y += y_stride;\n    }\n    return",
-  "row.gy += y_stride;\n        row.y += y_stride;\n    }\n    return", "memory bits")
+m("backward, short rows: a mean beyond the type", "mmax_v_min(mmax_v_load(minus_means), largest)",
+  "mmax_v_load(minus_means)", "bits")
+m("backward, short rows: a mean below the type", "mmax_v_set(-MMAX_REAL_MAX)", "mmax_v_load(minus_means)", "bits")
+m("backward, short rows: large scores as well", "good &= mmax_m_bits(bad) == 0;", "", "bits special_cases")
+m("backward, short rows: gx is written, though left out", "if (each.gx) {", "if (1) {", "bits")
+m("backward, short rows: gy's stride for y", "        row.gy += gy_stride;\n        row.y += y_stride;\n        if (order) {\n            row.x += x_stride;\n        }\n    }\n    return",
+  "        row.gy += y_stride;\n        row.y += y_stride;\n        if (order) {\n            row.x += x_stride;\n        }\n    }\n    return", "memory bits")
 
 m = function("MMAX_INLINE void MMAX_(back_skip)(")
 m("backward: y's stride for gy", "r->gy += rows * s->gy_stride;", "r->gy += rows * s->y_stride;", "memory bits")
