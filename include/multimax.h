@@ -3238,15 +3238,25 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
     return e;
 }
 
+/* sigma where a logit is active, else what it is, -inf, and 0 in *logit. */
+MMAX_INLINE mmax_vec MMAX_(masked_score)(mmax_vec *logit, const MMAX_(call) * c, int function)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK);
+    const mmax_mask active = mmax_v_nle(*logit, masked);
+    *logit = mmax_v_keep(active, *logit);
+    return mmax_v_select(active, MMAX_(score)(*logit, c, function, 0), masked);
+}
+
 /* The extremes of sigma over a row, which goes to y where `store` says so. Returns whether the row may be taken as it
- * is: without `careful`, no |s| is above the safe bound, as no sum of their squares is above its square; with it, no
- * active sigma is NaN or +inf. */
+ * is: without `careful`, no |s| is above the safe bound, as no sum of their squares is above its square, except, with
+ * `masks`, those of masked entries; with it, no active sigma is NaN or +inf. */
 MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_real *x, size_t n,
-                                 const MMAX_(call) * call, int function, int careful, int store)
+                                 const MMAX_(call) * call, int function, int careful, int masks, int store)
 {
     const MMAX_(call) constants = *call, *const c = &constants; /* which no store can change */
     const mmax_vec fill = mmax_v_set(x[0]), largest = mmax_v_set(MMAX_REAL_MAX), scale = mmax_v_set(c->input_scale);
-    const mmax_vec first = MMAX_(score)(fill, c, function, careful);
+    mmax_vec only = fill;
+    const mmax_vec first = masks ? MMAX_(masked_score)(&only, c, function) : MMAX_(score)(fill, c, function, careful);
     mmax_vec min_block_[MMAX_REGS], max_block_[MMAX_REGS], squares_block_[MMAX_REGS];
     mmax_vec min_rest_[1], max_rest_[1], squares_rest_[1];
     mmax_mask beyond = mmax_m_none();
@@ -3257,19 +3267,21 @@ MMAX_INLINE int MMAX_(sigma_row)(MMAX_(extremes) * e, mmax_real *y, const mmax_r
     }
     min_rest_[0] = max_rest_[0] = first;
     squares_rest_[0] = mmax_v_zero();
-#    define MMAX_STEP(at, left, k, part)                                                           \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill), s = mmax_v_mul(logit, scale); \
-        const mmax_vec score = MMAX_(score)(logit, c, function, careful);                          \
-        max_##part[k] = mmax_v_max(score, max_##part[k]);                                          \
-        min_##part[k] = mmax_v_min(score, min_##part[k]);                                          \
-        if (careful) {                                                                             \
-            beyond = mmax_m_or(beyond, mmax_v_nle(score, largest));                                \
-        } else {                                                                                   \
-            squares_##part[k] = mmax_v_fma(s, s, squares_##part[k]);                               \
-        }                                                                                          \
-        if (store) {                                                                               \
-            MMAX_(fetch_later)(y + at, k);                                                         \
-            MMAX_(store_upto)(y + at, left, score);                                                \
+#    define MMAX_STEP(at, left, k, part)                                                                  \
+        mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                            \
+        const mmax_vec score =                                                                            \
+            masks ? MMAX_(masked_score)(&logit, c, function) : MMAX_(score)(logit, c, function, careful); \
+        const mmax_vec s = mmax_v_mul(logit, scale);                                                      \
+        max_##part[k] = mmax_v_max(score, max_##part[k]);                                                 \
+        min_##part[k] = mmax_v_min(score, min_##part[k]);                                                 \
+        if (careful) {                                                                                    \
+            beyond = mmax_m_or(beyond, mmax_v_nle(score, largest));                                       \
+        } else {                                                                                          \
+            squares_##part[k] = mmax_v_fma(s, s, squares_##part[k]);                                      \
+        }                                                                                                 \
+        if (store) {                                                                                      \
+            MMAX_(fetch_later)(y + at, k);                                                                \
+            MMAX_(store_upto)(y + at, left, score);                                                       \
         }
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
@@ -3638,7 +3650,25 @@ MMAX_STATIC void MMAX_(scale)(mmax_real *y, size_t n, double sum, int kind)
 /* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
 MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
-    double sum = 0, tiny_sum = 0, count = 0;
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
+    double sum, tiny_sum = 0, count;
+    MMAX_(sum) sums[2];
+    MMAX_(sums_clear)(sums, 2);
+#    define MMAX_STEP(at, left, k, part)                                                 \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                   \
+        const mmax_mask active = mmax_v_nle(logit, masked);                              \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, logit)); \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));
+    MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
+#    undef MMAX_STEP
+    sum = MMAX_(sum_total)(&sums[0]);
+    count = MMAX_(sum_total)(&sums[1]);
+    if (mmax_f64_is_finite(sum)) {
+        *mean = sum / count;
+        return;
+    }
+    sum = 0;
+    count = 0;
     for (size_t i = 0; i < n; ++i) {
         if (!mmax_is_masked(x[i])) {
             sum += (double)x[i];
@@ -3764,6 +3794,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
                                    const MMAX_(call) * c, int function)
 {
     const int store = y != NULL && y != x;
+    int whole = 0, masks = 0; /* whether the row has been taken as a whole, or with masks */
     MMAX_(extremes) e;
     *careful = 0;
     if (n == 0) {
@@ -3776,18 +3807,25 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         *o = MMAX_(origin_of)(&e, n, c);
         return MMAX_IS_NORMAL;
     }
-    if (!(store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1)
-                : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0))) {
+    /* Most masks are at an end, where a row was padded. */
+    if (!(c->clears && (mmax_is_masked(x[0]) || mmax_is_masked(x[n - 1])))) {
+        whole = store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 1)
+                      : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 0);
+    }
+    if (!whole && c->clears) {
+        masks = MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1, store);
+    }
+    if (!whole && !masks) {
         *careful = 1;
-        if (!MMAX_(sigma_row)(&e, y, x, n, c, function, 1, 0)) {
+        if (!MMAX_(sigma_row)(&e, y, x, n, c, function, 1, 0, 0)) {
             return MMAX_IS_NAN;
         }
-        if (e.max < -MMAX_REAL_MAX) {
-            return MMAX_IS_EMPTY;
-        }
+    }
+    if (e.max < -MMAX_REAL_MAX) {
+        return MMAX_IS_EMPTY;
     }
     if (y && (*careful || !store)) {
-        MMAX_(store_sigma)(y, x, n, c, function, *careful);
+        MMAX_(store_sigma)(y, x, n, c, function, *careful || masks);
     }
     *o = MMAX_(origin_of)(&e, n, c);
     return MMAX_IS_NORMAL;
@@ -4781,6 +4819,7 @@ struct MMAX_(group) {
     MMAX_LINE mmax_real summed[MMAX_WIDTH * MMAX_PAIR]; /* TanhMax: 2 cosh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
+    int masks;                           /* MultiMax: whether a group before had any */
     MMAX_(origins) origins;
 };
 
@@ -4806,26 +4845,31 @@ MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n, size_t most)
 }
 
 /* The first pass over a row: its largest score is in one of the lanes. The smallest of all logits joins `smallest`, where
- * that is wanted, for MultiMax the largest of all |s| `largest`. What the next pass reads goes to e. */
+ * that is wanted, for MultiMax the largest of all |s| `largest`; with `masks`, where the call clears them, but for masked
+ * ones. What the next pass reads goes to e. */
 MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t n, size_t most, mmax_vec *smallest,
-                                        mmax_vec *largest, const MMAX_(call) * c, int function)
+                                        mmax_vec *largest, const MMAX_(call) * c, int function, int masks)
 {
-    const int sigma = mmax_is_sigma(function), wants_min = MMAX_(wants_smallest)(c, function);
+    const int sigma = mmax_is_sigma(function), clears = c->clears, wants_min = MMAX_(wants_smallest)(c, function);
     const mmax_vec first = mmax_v_set(x[0]);
     mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK), size = *largest;
-#        define MMAX_STEP(at, left, last)                                                                              \
-            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at);                 \
-            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
-            row_max = mmax_v_max(score, row_max);                                                                      \
-            if (sigma) {                                                                                               \
-                size = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), size);                    \
-                mmax_v_store(e + at, score);                                                                           \
-            }                                                                                                          \
-            if (wants_min) {                                                                                           \
-                row_min = mmax_v_min(logit, row_min);                                                                  \
-            }                                                                                                          \
-            if (function == MMAX_EVSOFTMAX) {                                                                          \
-                mmax_v_store(e + at, last ? MMAX_(first_last)(logit, left) : logit);                                   \
+#        define MMAX_STEP(at, left, last)                                                               \
+            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at);  \
+            mmax_vec active = logit;                                                                    \
+            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit)                         \
+                                   : sigma && masks         ? MMAX_(masked_score)(&active, c, function) \
+                                                            : MMAX_(score)(logit, c, function, 0);              \
+            row_max = mmax_v_max(score, row_max);                                                       \
+            if (sigma) {                                                                                \
+                const mmax_vec sized = masks && clears ? active : logit;                                \
+                size = mmax_v_max(mmax_v_abs(mmax_v_mul(sized, mmax_v_set(c->input_scale))), size);     \
+                mmax_v_store(e + at, score);                                                            \
+            }                                                                                           \
+            if (wants_min) {                                                                            \
+                row_min = mmax_v_min(logit, row_min);                                                   \
+            }                                                                                           \
+            if (function == MMAX_EVSOFTMAX) {                                                           \
+                mmax_v_store(e + at, last ? MMAX_(first_last)(logit, left) : logit);                    \
             }
     MMAX_EACH_REGISTER(n, MMAX_STEP);
 #        undef MMAX_STEP
@@ -4869,22 +4913,22 @@ MMAX_INLINE void MMAX_(short_scale)(mmax_real *y, const mmax_real *e, size_t n, 
 #        undef MMAX_STEP
 }
 
-/* `ragged`, known to the compiler, says whether the rows have lengths of their own. */
+/* `ragged`, known to the compiler, says whether the rows may have lengths of their own and, in MultiMax, masks. */
 MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
                                     int ragged)
 {
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
-    const uint32_t *const lengths = ragged ? b->lengths + g->row : NULL;
+    const uint32_t *const lengths = ragged && b->lengths ? b->lengths + g->row : NULL;
     const mmax_real *const x = b->x + g->row * x_stride;
     mmax_real *const e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE double counts[MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     for (size_t r = 0; r < rows; ++r) {
-        const size_t n = ragged ? lengths[r] : cols;
+        const size_t n = lengths ? lengths[r] : cols;
         const mmax_vec row_max =
-            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function);
+            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function, ragged);
         counts[r] = (double)n;
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
     }
@@ -4933,8 +4977,8 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
     return together >= 0 && !empty;
 }
 
-/* One copy of each pass. */
-#        define MMAX_GROUP_PASS(pass, name, function)                                                \
+/* One copy of each pass. Where MultiMax has masks, those that follow likely have them, too. */
+#        define MMAX_GROUP_PASS(pass, name, function, sigma)                                         \
             MMAX_STATIC void MMAX_(pass##_##name##_ragged)(MMAX_(group) * g, const MMAX_(batch) * b, \
                                                            const MMAX_(call) * c)                    \
             {                                                                                        \
@@ -4943,14 +4987,19 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
             MMAX_STATIC void MMAX_(pass##_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,  \
                                                           const MMAX_(call) * c)                     \
             {                                                                                        \
-                if (b->lengths) {                                                                    \
+                if (b->lengths || (sigma && g->masks)) {                                             \
                     MMAX_(pass##_##name##_ragged)(g, b, c);                                          \
                 } else {                                                                             \
                     MMAX_(group_##pass)(g, b, c, function, 0);                                       \
+                    if (sigma && c->clears && !g->origins.good) {                                    \
+                        MMAX_(pass##_##name##_ragged)(g, b, c);                                      \
+                        g->masks = g->origins.good;                                                  \
+                    }                                                                                \
                 }                                                                                    \
             }
-#        define MMAX_INSTANCE(name, function) \
-            MMAX_GROUP_PASS(begin, name, function) MMAX_GROUP_PASS(exp, name, function)
+#        define MMAX_INSTANCE(name, function)                               \
+            MMAX_GROUP_PASS(begin, name, function, mmax_is_sigma(function)) \
+            MMAX_GROUP_PASS(exp, name, function, 0)
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 #        undef MMAX_INSTANCE
@@ -5005,7 +5054,7 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_(extremes) extremes;
     MMAX_(sum) sum;
-    extremes.max = mmax_v_hmax(MMAX_(short_begin)(e, x, n, n, &smallest, &largest, c, function));
+    extremes.max = mmax_v_hmax(MMAX_(short_begin)(e, x, n, n, &smallest, &largest, c, function, 0));
     extremes.min = extremes.max;
     extremes.peak = 0;
     extremes.sum = 0;
@@ -5097,6 +5146,7 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
         MMAX_(group) group[2], *g = &group[0], *next = &group[1];
         done = rest < MMAX_LEAST_GROUP ? b->rows - rest : b->rows;
         g->rows = 0;
+        g->masks = 0;
         for (size_t begun = 0; begun < done || g->rows > 0; begun += g->rows) {
             MMAX_(group) *const former = g;
             const int good = g->rows > 0 && g->origins.good;
@@ -5105,6 +5155,7 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
             }
             next->rows = done - begun < MMAX_WIDTH ? done - begun : MMAX_WIDTH;
             next->row = begun;
+            next->masks = g->masks;
             next->origins.good = 0;
             /* Zen 5 does not foresee rows two lines apart, each of which takes one load. */
             for (size_t at = 0; two_lines && at < 2 * next->rows; ++at) {
@@ -7567,17 +7618,18 @@ typedef struct MMAX_(back) {
 } MMAX_(back);
 
 /* Without `careful`, for w = y and w = sqrt(y): masks need no attention as long as every number is finite, since y = 0
- * there, and no score is above the safe bound. */
+ * there, and no score is above the safe bound; with `masks`, but for those where y = 0. */
 #    define MMAX_ACTIVE(y_, x_) \
         (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_LOADS(r, at, left)                                                                    \
-        const mmax_vec y_ = MMAX_(load_upto)((r)->y + at, left, inactive);                             \
-        const mmax_vec x_ = order ? MMAX_(load_upto)((r)->x + at, left, careful ? masked : zero) : y_; \
-        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                       \
-        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)         \
-                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                     \
-        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                       \
-                                ? MMAX_(load_upto)((r)->gx + at, left, zero)                           \
+#    define MMAX_LOADS(r, at, left)                                                                        \
+        const mmax_vec y_ = MMAX_(load_upto)((r)->y + at, left, inactive);                                 \
+        const mmax_vec logit_ = order ? MMAX_(load_upto)((r)->x + at, left, careful ? masked : zero) : y_; \
+        const mmax_vec x_ = masks ? mmax_v_keep(mmax_v_ne(y_, zero), logit_) : logit_;                     \
+        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                           \
+        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)             \
+                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                         \
+        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                           \
+                                ? MMAX_(load_upto)((r)->gx + at, left, zero)                               \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
 /* The second pass: g_, what goes to gx. */
 #    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)                                                  \
@@ -7614,7 +7666,7 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const int rooted = 0;
+    const int rooted = 0, masks = 0;
     mmax_mask bad = mmax_m_none();
     mmax_vec squares[MMAX_REGS]; /* of x: none of them is above their sum */
     const int two = function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15;
@@ -7660,7 +7712,7 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const int rooted = r->roots;
+    const int rooted = r->roots, masks = 0;
     MMAX_(kinks) kinks;
     if (order) {
         kinks = slopes->kinks;
@@ -7765,7 +7817,7 @@ MMAX_INLINE void MMAX_(back_skip)(MMAX_(back) * r, const mmax_shape *s, size_t r
 /* Softmax and MultiMax: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one.
  * Returns 0, with nothing written, where one of them needs care. */
 MMAX_INLINE int MMAX_(back_group_of)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,
-                                     const MMAX_(call) * c, int order, int params, int one)
+                                     const MMAX_(call) * c, int order, int params, int masks, int one)
 {
     const int function = MMAX_BACK_SOFTMAX, careful = 0, rooted = 0;
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
@@ -7857,18 +7909,19 @@ MMAX_STATIC int MMAX_(back_group_0)(const MMAX_(back) * first, MMAX_(slopes) * s
                                     const MMAX_(call) * c, int params)
 {
     (void)params;
-    return s->cols <= MMAX_WIDTH ? MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 1)
-                                 : MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 0);
+    return s->cols <= MMAX_WIDTH ? MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 0, 1)
+                                 : MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 0, 0);
 }
-#        define MMAX_INSTANCE(order)                                                                          \
-            MMAX_STATIC int MMAX_(back_group_##order)(const MMAX_(back) * first, MMAX_(slopes) * slopes,      \
-                                                      const mmax_shape *s, const MMAX_(call) * c, int params) \
-            {                                                                                                 \
-                return params ? MMAX_(back_group_of)(first, slopes, s, c, order, 1, s->cols <= MMAX_WIDTH)    \
-                              : MMAX_(back_group_of)(first, slopes, s, c, order, 0, s->cols <= MMAX_WIDTH);   \
+#        define MMAX_INSTANCE(name, order, masks)                                                                  \
+            MMAX_STATIC int MMAX_(name)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,    \
+                                        const MMAX_(call) * c, int params)                                         \
+            {                                                                                                      \
+                return params ? MMAX_(back_group_of)(first, slopes, s, c, order, 1, masks, s->cols <= MMAX_WIDTH)  \
+                              : MMAX_(back_group_of)(first, slopes, s, c, order, 0, masks, s->cols <= MMAX_WIDTH); \
             }
-MMAX_INSTANCE(1)
-MMAX_INSTANCE(2)
+MMAX_INSTANCE(back_group_1, 1, 0)
+MMAX_INSTANCE(back_group_2, 2, 0)
+MMAX_INSTANCE(back_group_masked, 2, 1) /* of either order, as back_sigma_row */
 #        undef MMAX_INSTANCE
 #    endif
 #    undef MMAX_GRADIENT
@@ -7891,6 +7944,8 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     MMAX_(back) next, r;
     MMAX_(slopes) slopes;
     double mean = mmax_f64_from_bits(0x7ff8000000000000), next_mean = mean;
+    int masks = 0; /* whether the last group of short rows had any */
+    (void)masks;
     MMAX_(prepare)(&call, function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
     call.scale = s->scale;
     if (order) {
@@ -7909,9 +7964,16 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
         if (function == MMAX_BACK_SOFTMAX && s->cols <= MMAX_PAIR && !s->lengths && row % MMAX_WIDTH == 0 &&
             s->rows - row >= MMAX_WIDTH) {
             const MMAX_(back) copy = r;
-            if (order == 0   ? MMAX_(back_group_0)(&copy, NULL, s, &call, 0)
-                : order == 1 ? MMAX_(back_group_1)(&copy, &slopes, s, &call, gp != NULL)
-                             : MMAX_(back_group_2)(&copy, &slopes, s, &call, gp != NULL)) {
+            int done = 0;
+            if (!masks) {
+                done = order == 0   ? MMAX_(back_group_0)(&copy, NULL, s, &call, 0)
+                       : order == 1 ? MMAX_(back_group_1)(&copy, &slopes, s, &call, gp != NULL)
+                                    : MMAX_(back_group_2)(&copy, &slopes, s, &call, gp != NULL);
+            }
+            if (order && !done) {
+                done = masks = MMAX_(back_group_masked)(&copy, &slopes, s, &call, gp != NULL);
+            }
+            if (done) {
                 MMAX_(back_skip)(&r, s, MMAX_WIDTH);
                 row += MMAX_WIDTH - 1;
                 continue;

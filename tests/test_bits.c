@@ -245,12 +245,17 @@ static void check_special_rows(const function *f, size_t n, int which)
 {
     /* Both orders overflow, the second decides: +inf. */
     static const mmax_multimax_params steep = {2, {9, 0.5}, {-9, 1.5}, {0, 0}, {0, 0}};
+    /* sigma(-inf), were it not masked, is NaN or +inf. */
+    static const mmax_multimax_params rising[3] = {{0, {1, 1}, {1, 1}, {0, 0}, {0, 0}},
+                                                   {1, {0.5, 1}, {1.5, 1}, {-0.25, 0}, {0.5, 0}},
+                                                   {2, {0.5, 0.75}, {1.5, 1.25}, {-0.25, -0.75}, {0.5, 1.25}}};
     int fma_seen = 0;
     FOR_EACH_ISA(isa) {
         call c = call_of(f, 1, n, NORMAL_1, 60 + (uint64_t)which);
         size_t at = random_below(n);
         if (which < SPECIALS) {
             set_special(f, c.array[X], at, (special)which);
+            c.p = f->order ? &rising[f->order] : c.p;
         } else if (which == MASK_BESIDE_NAN) {
             set_special(f, c.array[X], n > 16 ? 16 : at, MINUS_INF); /* in a register's first lane, as */
             set_special(f, c.array[X], 0, QUIET_NAN);

@@ -619,6 +619,37 @@ static void test_nothing_to_do(void)
     }
 }
 
+/* ==== the mean of a masked row ==== */
+
+static void test_masked_mean(void)
+{
+    TEST("evsoftmax: the mean is that of the active entries, also where their sum overflows") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 6; f->kind == FORWARD && has(f, HAS_EPSILON) && f->epsilon == 0 && n < 300; n += 33) {
+                    for (int large = 0; large < 2; ++large) {
+                        const double unit = large ? largest(f) : 1;
+                        call c = call_of(f, 1, n, EQUAL, 13);
+                        size_t above = 0;
+                        for (size_t i = 0; i < n; ++i) {
+                            set(f, c.array[X], i, (i % 3 == 0 ? 0.9 : 0.5) * unit);
+                            above += i % 3 == 0;
+                            if (i % 3 == 2) {
+                                set_special(f, c.array[X], i, MINUS_INF);
+                            }
+                        }
+                        c.s.scale = 1 / unit;
+                        check_ok(f, &c);
+                        for (size_t i = 0; i < n; ++i) {
+                            double y = get(f, c.array[OUT], i) * (double)above;
+                            CHECK(i % 3 == 0 ? fabs(y - 1) <= 8 * eps_of(f) : y == 0, AT ": y[%u] = %.17g of 1 / %u",
+                                  AT_ARGS(f, n), (unsigned)i, get(f, c.array[OUT], i), (unsigned)above);
+                        }
+                    }
+                }
+    }
+}
+
 /* ==== all entries equal, values of any size ==== */
 
 /* MultiMax with t = 1: huge scores pass through unchanged. The kinks are as far out as they can be. */
@@ -1505,6 +1536,7 @@ int main(void)
     test_backward();
     test_losses();
     test_nothing_to_do();
+    test_masked_mean();
     test_values();
     test_overflow();
     test_subnormals();

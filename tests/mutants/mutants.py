@@ -179,6 +179,14 @@ m("sigma has no peak", "e->max = score;", "", "passes losses")
 
 m = function("MMAX_INLINE int MMAX_(begin_sigma)(", "avx2")
 m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "forward")
+m("in place: masked scores are sigma's", "*careful || masks)", "*careful)", "bits special_cases")
+m("masked rows: one without weights is not empty", "if (e.max < -MMAX_REAL_MAX) {", "if (0) {", "special_cases")
+m("masked rows: also for logarithms", "if (!whole && c->clears) {", "if (!whole) {", "losses special_cases bits")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(masked_score)(", "avx2")
+m("masked rows: sigma has a score for masks", "mmax_v_select(active, MMAX_(score)(*logit, c, function, 0), masked)",
+  "MMAX_(score)(*logit, c, function, 0)", "special_cases")
+m("masked rows: NaN is masked", "mmax_v_nle(*logit, masked)", "mmax_v_lt(masked, *logit)", "special_cases")
 
 m = function("MMAX_INLINE int MMAX_(begin_row)(")
 m("a NaN row without positive entries seems empty", "e.max < 0 && !MMAX_(has_nan)(x, n)", "e.max < 0", "special_cases")
@@ -187,7 +195,10 @@ m("in place: masked entries of a NaN row are NaN", "e.min == MMAX_MASK && MMAX_(
 m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
 
 m = function("MMAX_STATIC void MMAX_(careful_mean)(")
-m("evsoftmax: masks count in the mean", "count += 1;", "count = (double)n;", "special_cases forward")
+m("evsoftmax: masks count in the mean", "count = MMAX_(sum_total)(&sums[1]);", "count = (double)n;",
+  "special_cases forward")
+m("evsoftmax: masks count in a mean of large scores", "count += 1;", "count = (double)n;", "special_cases")
+m("evsoftmax: a sum of large scores is the mean", "if (mmax_f64_is_finite(sum)) {", "if (1) {", "special_cases")
 
 m = function("MMAX_INLINE mmax_real MMAX_(mean_of)(")
 m("evsoftmax: the mean may lie above all entries", "mean < max ? (mmax_real)mean : max", "(mmax_real)mean",
@@ -312,9 +323,11 @@ m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(l
 m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function)", "0",
   "bits special_cases losses")
 m("short rows: the largest |s| is that of the last row", "size = *largest", "size = mmax_v_zero()", "bits")
+m("short rows: logarithms have masks, too", "masks && clears ? active : logit", "masks ? active : logit",
+  "special_cases losses bits")
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
-m("short rows: the first pass reads past the lengths", "ragged ? lengths[r] : cols", "cols", "special_cases memory")
+m("short rows: the first pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
 m("short rows: evsoftmax's mean is that of all columns", "counts[r] = (double)n;", "counts[r] = (double)cols;",
   "special_cases bits")
 
