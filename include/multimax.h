@@ -2827,7 +2827,7 @@ typedef struct MMAX_(call) {
     const MMAX_(turns) * turns;   /* NULL: not asked for */
     int peaks;                    /* whether sigma's peak may stand for the largest score */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
-    int clears;                   /* the last pass takes low exponentials for 0: masked entries are low ones */
+    int clears;                   /* masked entries become 0 by themselves: low exponentials do in the last pass */
 } MMAX_(call);
 
 /* log2(e), rounded to nearest, and the rest */
@@ -4223,6 +4223,7 @@ MMAX_RARE int MMAX_(long_begin)(MMAX_(long) * l, const MMAX_(row) * r, const MMA
         }
         l->ends[l->count - 1] = at + count;
         l->origin = at_first || o.max > l->origin.max ? o : l->origin;
+        l->origin.range = o.range;
         l->origin.kind = MMAX_ROW_CLAMP;
         if (f->function != MMAX_TANHMAX && !masked) {
             l->origin.kind = MMAX_(kind_of)(l->origin.max * c->log2e - lowest, r->n, c);
@@ -4819,7 +4820,7 @@ struct MMAX_(group) {
     MMAX_LINE mmax_real summed[MMAX_WIDTH * MMAX_PAIR]; /* TanhMax: 2 cosh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
-    int masks;                           /* MultiMax: whether a group before had any */
+    int masks;                           /* whether a group before had any, where that matters */
     MMAX_(origins) origins;
 };
 
@@ -4845,32 +4846,40 @@ MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n, size_t most)
 }
 
 /* The first pass over a row: its largest score is in one of the lanes. The smallest of all logits joins `smallest`, where
- * that is wanted, for MultiMax the largest of all |s| `largest`; with `masks`, where the call clears them, but for masked
- * ones. What the next pass reads goes to e. */
+ * that is wanted, for MultiMax the largest of all |s| `largest`. With `masks`, scores, sizes (where the call clears them)
+ * and EvSoftMax's terms are those of active entries. What the next pass reads goes to e. */
 MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t n, size_t most, mmax_vec *smallest,
                                         mmax_vec *largest, const MMAX_(call) * c, int function, int masks)
 {
-    const int sigma = mmax_is_sigma(function), clears = c->clears, wants_min = MMAX_(wants_smallest)(c, function);
-    const mmax_vec first = mmax_v_set(x[0]);
+    const int sigma = mmax_is_sigma(function), clears = c->clears;
+    const int wants_min = MMAX_(wants_smallest)(c, function) || (masks && function == MMAX_EVSOFTMAX);
+    const mmax_vec first = mmax_v_set(x[0]), masked = mmax_v_set(MMAX_MASK);
     mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK), size = *largest;
-#        define MMAX_STEP(at, left, last)                                                               \
-            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at);  \
-            mmax_vec active = logit;                                                                    \
-            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit)                         \
-                                   : sigma && masks         ? MMAX_(masked_score)(&active, c, function) \
-                                                            : MMAX_(score)(logit, c, function, 0);              \
-            row_max = mmax_v_max(score, row_max);                                                       \
-            if (sigma) {                                                                                \
-                const mmax_vec sized = masks && clears ? active : logit;                                \
-                size = mmax_v_max(mmax_v_abs(mmax_v_mul(sized, mmax_v_set(c->input_scale))), size);     \
-                mmax_v_store(e + at, score);                                                            \
-            }                                                                                           \
-            if (wants_min) {                                                                            \
-                row_min = mmax_v_min(logit, row_min);                                                   \
-            }                                                                                           \
-            if (function == MMAX_EVSOFTMAX) {                                                           \
-                mmax_v_store(e + at, last ? MMAX_(first_last)(logit, left) : logit);                    \
-            }
+#        define MMAX_STEP(at, left, last)                                                              \
+            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at); \
+            const mmax_mask counts = masks ? mmax_v_nle(logit, masked) : mmax_m_none();                \
+            mmax_vec active = masks && !sigma ? mmax_v_keep(counts, logit) : logit, score;             \
+            if (sigma && masks) {                                                                      \
+                score = MMAX_(masked_score)(&active, c, function);                                     \
+            } else if (function == MMAX_TANHMAX) {                                                     \
+                score = mmax_v_abs(logit);                                                             \
+                score = masks ? mmax_v_select(counts, score, masked) : score;                          \
+            } else {                                                                                   \
+                score = MMAX_(score)(logit, c, function, 0);                                           \
+            }                                                                                          \
+            row_max = mmax_v_max(score, row_max);                                                      \
+            if (sigma) {                                                                               \
+                const mmax_vec sized = masks && clears ? active : logit;                               \
+                size = mmax_v_max(mmax_v_abs(mmax_v_mul(sized, mmax_v_set(c->input_scale))), size);    \
+                mmax_v_store(e + at, score);                                                           \
+            }                                                                                          \
+            if (wants_min) {                                                                           \
+                row_min = mmax_v_min(logit, row_min);                                                  \
+            }                                                                                          \
+            if (function == MMAX_EVSOFTMAX) {                                                          \
+                mmax_v_store(e + at, last ? MMAX_(first_last)(active, left) : active);                 \
+            }                                                                                          \
+            (void)counts;
     MMAX_EACH_REGISTER(n, MMAX_STEP);
 #        undef MMAX_STEP
     if (function == MMAX_EVSOFTMAX) {
@@ -4883,7 +4892,7 @@ MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t
 
 /* The second pass over a row. TanhMax: e becomes 2 sinh, `summed` 2 cosh; for others they are the same. */
 MMAX_INLINE void MMAX_(short_exp)(mmax_real *e, mmax_real *summed, const mmax_real *x, size_t n, size_t most,
-                                  const MMAX_(origin) * o, const MMAX_(call) * c, int function)
+                                  const MMAX_(origin) * o, const MMAX_(call) * c, int function, int masks)
 {
 #        define MMAX_STEP(at, left, last)                                                                  \
             const mmax_vec score = mmax_is_sigma(function) ? mmax_v_load(e + at)                           \
@@ -4891,8 +4900,11 @@ MMAX_INLINE void MMAX_(short_exp)(mmax_real *e, mmax_real *summed, const mmax_re
                                                            : mmax_v_load(x + at);                                           \
             mmax_vec term;                                                                                 \
             if (function == MMAX_TANHMAX) {                                                                \
+                const mmax_mask active = masks ? mmax_v_nle(score, mmax_v_set(MMAX_MASK)) : mmax_m_none(); \
+                const mmax_vec kept = masks ? mmax_v_keep(active, score) : score;                          \
                 mmax_vec sinh2;                                                                            \
-                MMAX_(sinh_cosh)(score, &sinh2, &term, o, o->unit, c, MMAX_ROW_CLAMP);                     \
+                MMAX_(sinh_cosh)(kept, &sinh2, &term, o, o->unit, c, MMAX_ROW_CLAMP);                      \
+                term = masks ? mmax_v_keep(active, term) : term;                                           \
                 mmax_v_store(e + at, sinh2);                                                               \
             } else {                                                                                       \
                 term = MMAX_(exp_part)(score, o, c, function, MMAX_ROW_CLAMP);                             \
@@ -4913,7 +4925,19 @@ MMAX_INLINE void MMAX_(short_scale)(mmax_real *y, const mmax_real *e, size_t n, 
 #        undef MMAX_STEP
 }
 
-/* `ragged`, known to the compiler, says whether the rows may have lengths of their own and, in MultiMax, masks. */
+/* 1 for each active entry. */
+MMAX_INLINE void MMAX_(short_ones)(mmax_real *ones, const mmax_real *x, size_t n, size_t most)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
+#        define MMAX_STEP(at, left, last)                                                               \
+            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, masked) : mmax_v_load(x + at); \
+            mmax_v_store(ones + at, mmax_v_keep(mmax_v_nle(logit, masked), one));
+    MMAX_EACH_REGISTER(n, MMAX_STEP);
+#        undef MMAX_STEP
+    MMAX_(fill_short)(ones, n, most);
+}
+
+/* `ragged`, known to the compiler, says whether the rows may have lengths of their own and, if not SoftMax's, masks. */
 MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
                                     int ragged)
 {
@@ -4938,6 +4962,12 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     }
     if (function == MMAX_EVSOFTMAX) {
         MMAX_(short_totals)(g->total, g->e, MMAX_PAIR, rows, cols, NULL);
+        if (ragged && !MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest))) {
+            for (size_t r = 0; r < rows; ++r) {
+                MMAX_(short_ones)(g->summed + r * MMAX_PAIR, x + r * x_stride, (size_t)counts[r], cols);
+            }
+            MMAX_(short_totals)(counts, g->summed, MMAX_PAIR, rows, cols, NULL);
+        }
     }
     mmax_v_store(g->low, smallest);
     MMAX_(origins_of)
@@ -4949,13 +4979,13 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
 {
     const MMAX_(call) constants = *call, *const c = &constants;
     const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
-    const uint32_t *const lengths = ragged ? b->lengths + g->row : NULL;
+    const uint32_t *const lengths = ragged && b->lengths ? b->lengths + g->row : NULL;
     const mmax_real *const x = b->x + g->row * x_stride;
     mmax_real *const summed = function == MMAX_TANHMAX ? g->summed : g->e;
     for (size_t r = 0; r < rows; ++r) {
-        const size_t n = ragged ? lengths[r] : cols, from = r * MMAX_PAIR;
+        const size_t n = lengths ? lengths[r] : cols, from = r * MMAX_PAIR;
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
-        MMAX_(short_exp)(g->e + from, summed + from, x + r * x_stride, n, cols, &o, c, function);
+        MMAX_(short_exp)(g->e + from, summed + from, x + r * x_stride, n, cols, &o, c, function, ragged);
         if (ragged && function == MMAX_TANHMAX) {
             MMAX_(fill_short)(g->e + from, n, cols);
         }
@@ -4977,8 +5007,9 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
     return together >= 0 && !empty;
 }
 
-/* One copy of each pass. Where MultiMax has masks, those that follow likely have them, too. */
-#        define MMAX_GROUP_PASS(pass, name, function, sigma)                                         \
+/* One copy of each pass. Rows with masks, which SoftMax's need not know, take those of rows with lengths; where a group
+ * has masks, those that follow likely have them, too. */
+#        define MMAX_GROUP_PASS(pass, name, function, again)                                         \
             MMAX_STATIC void MMAX_(pass##_##name##_ragged)(MMAX_(group) * g, const MMAX_(batch) * b, \
                                                            const MMAX_(call) * c)                    \
             {                                                                                        \
@@ -4987,18 +5018,18 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
             MMAX_STATIC void MMAX_(pass##_##name##_group)(MMAX_(group) * g, const MMAX_(batch) * b,  \
                                                           const MMAX_(call) * c)                     \
             {                                                                                        \
-                if (b->lengths || (sigma && g->masks)) {                                             \
+                if (b->lengths || g->masks) {                                                        \
                     MMAX_(pass##_##name##_ragged)(g, b, c);                                          \
                 } else {                                                                             \
                     MMAX_(group_##pass)(g, b, c, function, 0);                                       \
-                    if (sigma && c->clears && !g->origins.good) {                                    \
+                    if (again && c->clears && !g->origins.good) {                                    \
                         MMAX_(pass##_##name##_ragged)(g, b, c);                                      \
                         g->masks = g->origins.good;                                                  \
                     }                                                                                \
                 }                                                                                    \
             }
-#        define MMAX_INSTANCE(name, function)                               \
-            MMAX_GROUP_PASS(begin, name, function, mmax_is_sigma(function)) \
+#        define MMAX_INSTANCE(name, function)                                \
+            MMAX_GROUP_PASS(begin, name, function, function != MMAX_SOFTMAX) \
             MMAX_GROUP_PASS(exp, name, function, 0)
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
@@ -5077,7 +5108,7 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
         }
         o->mean = MMAX_(mean_of)(*total / (double)n, o->max);
     }
-    MMAX_(short_exp)(e, summed, x, n, n, o, c, function);
+    MMAX_(short_exp)(e, summed, x, n, n, o, c, function, 0);
     MMAX_(short_sum_of)(&sum, summed, n, NULL);
     *total = MMAX_(sum_total)(&sum);
     return mmax_f64_is_finite(*total);
@@ -5215,6 +5246,7 @@ MMAX_STATIC void MMAX_(evsoftmax)(mmax_real *y, const mmax_real *x, double epsil
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     MMAX_(prepare)(&c, s->scale, NULL, epsilon);
+    c.clears = 1;
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(evsoftmax, evsoftmax, weights_of_group, MMAX_MOST_ALONE));
 }
 
@@ -7286,8 +7318,8 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
 
 /* ---- tanhmax: 2 sinh(s) / sum 2 cosh(s_k) ---- */
 
-/* The origin for m = max |x| of the active entries. Its kind is MMAX_ROW_CLAMP where all entries are active, or NaN,
- * and m is of a usual size, else MMAX_ROW_GENERAL. */
+/* The origin for m = max |x| of the active entries. Its kind is MMAX_ROW_CLAMP where m is of a usual size, else
+ * MMAX_ROW_GENERAL; its range is infinite where entries are masked, among which there is no NaN then. */
 MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                      const MMAX_(call) * c)
 {
@@ -7347,7 +7379,8 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
 }
 
 /* 2 sinh of the row to y; the sums of 2 cosh. */
-MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, const MMAX_(call) * call, int kind)
+MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, const MMAX_(call) * call, int kind,
+                                 int masks)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     mmax_real *const y = r->e;
@@ -7365,21 +7398,19 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, con
         MMAX_EACH(k) { ahead[k] = MMAX_BEGIN(k * MMAX_WIDTH); }
     }
 #    define MMAX_STEP(at, left, k, part)                                                     \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                          \
+        const mmax_vec logit_ = MMAX_(load_upto)(x + at, left, masked);                      \
+        const mmax_mask active_ = masks ? mmax_v_nle(logit_, masked) : mmax_m_none();        \
+        const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;                   \
         mmax_vec sinh_, cosh_;                                                               \
         MMAX_(fetch)(next + at, k);                                                          \
         MMAX_(fetch_after)(y + at, later, k);                                                \
-        if (kind == MMAX_ROW_GENERAL) {                                                      \
-            const mmax_mask active_ = mmax_v_nle(x_, masked);                                \
-            MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, unit, c, kind);    \
-            cosh_ = mmax_v_keep(active_, cosh_);                                             \
-            sinh_ = mmax_v_keep(active_, sinh_);                                             \
-        } else if (MMAX_FAST) {                                                              \
+        if (MMAX_FAST && kind != MMAX_ROW_GENERAL) {                                         \
             MMAX_(sinh_end)(ahead[k], x_, &sinh_, &cosh_, o, unit, c, kind);                 \
             ahead[k] = MMAX_BEGIN(at + MMAX_LANES);                                          \
         } else {                                                                             \
             MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                          \
         }                                                                                    \
+        cosh_ = masks ? mmax_v_keep(active_, cosh_) : cosh_;                                 \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(cosh_, left)); \
         MMAX_(store_upto)(y + at, left, sinh_);
     MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
@@ -7391,10 +7422,13 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, con
 MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * c)
 {
     for (size_t i = 0; i < count; ++i) {
-        if (rows->relative_to->kind == MMAX_ROW_GENERAL) {
-            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_GENERAL);
+        const MMAX_(origin) *const o = rows[i].relative_to;
+        if (o->kind == MMAX_ROW_GENERAL) {
+            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_GENERAL, 1);
+        } else if (mmax_is_finite(o->range)) {
+            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_CLAMP, 0);
         } else {
-            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_CLAMP);
+            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_CLAMP, 1);
         }
     }
 }
@@ -7409,6 +7443,7 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
+    c.clears = 1;
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(tanhmax, tanhmax, signed_weights_of_group, MMAX_MOST_ALONE));
 }
 
@@ -7484,6 +7519,7 @@ MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, con
 {
     MMAX_(call) c;
     MMAX_(prepare)(&c, s->scale, NULL, 0);
+    c.clears = 1;
     MMAX_EACH_ROW(s, gx, s->gx_stride, 0,
                   MMAX_(tanhmax_backward_row)(gx + row * s->gx_stride, gy + row * s->gy_stride, y + row * s->y_stride,
                                               x + row * s->x_stride, n, &c));
@@ -7621,21 +7657,21 @@ typedef struct MMAX_(back) {
  * there, and no score is above the safe bound; with `masks`, but for those where y = 0. */
 #    define MMAX_ACTIVE(y_, x_) \
         (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_LOADS(r, at, left)                                                                        \
-        const mmax_vec y_ = MMAX_(load_upto)((r)->y + at, left, inactive);                                 \
-        const mmax_vec logit_ = order ? MMAX_(load_upto)((r)->x + at, left, careful ? masked : zero) : y_; \
-        const mmax_vec x_ = masks ? mmax_v_keep(mmax_v_ne(y_, zero), logit_) : logit_;                     \
-        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, x_) : mmax_m_none();                           \
-        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)             \
-                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                         \
-        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                           \
-                                ? MMAX_(load_upto)((r)->gx + at, left, zero)                               \
+#    define MMAX_LOADS(r, at, left)                                                                                \
+        const mmax_vec y_ = MMAX_(load_upto)((r)->y + at, left, inactive);                                         \
+        const mmax_vec logit_ = order ? MMAX_(load_upto)((r)->x + at, left, careful ? masked : zero) : y_;         \
+        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, logit_) : masks ? mmax_v_ne(y_, zero) : mmax_m_none(); \
+        const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;                                         \
+        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)                     \
+                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                                 \
+        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                                   \
+                                ? MMAX_(load_upto)((r)->gx + at, left, zero)                                       \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
 /* The second pass: g_, what goes to gx. */
 #    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)                                                  \
         MMAX_LOADS(r, at, left)                                                                               \
         mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));      \
-        if (careful && (order || function == MMAX_BACK_LOG)) {                                                \
+        if (masks || (careful && (order || function == MMAX_BACK_LOG))) {                                     \
             g_ = mmax_v_keep(active_, g_);                                                                    \
         }                                                                                                     \
         if (order) {                                                                                          \

@@ -16,12 +16,13 @@
 typedef struct long_law {
     double step;
     size_t at;
-    int masks; /* 1: the first, the eighth and the last block; 2: every 19th entry; 3: both */
+    int masks; /* 1: the first, the eighth and the last block; 2: every 19th entry; 4: every 3rd of each 2nd block */
 } long_law;
 static const long_law long_laws[] = {
-    {0, 0, 0},    {0, 0, 1},    {0, 0, 2},    {0, 0, 3},    {0.3, 0, 0},  {0.9, 0, 0},   {-0.9, 0, 0},  {12, 10, 0},
-    {12, 10, 1},  {60, 20, 0},  {60, 20, 2},  {95, 30, 0},  {150, 7, 0},  {600, 30, 0},  {700, 30, 0},  {720, 30, 0},
-    {900, 30, 0}, {900, 30, 2}, {4000, 9, 0}, {8000, 9, 0}, {-150, 9, 0}, {-8000, 9, 0}, {-8000, 9, 1}, {1e21, 30, 0},
+    {0, 0, 0},     {0, 0, 1},     {0, 0, 2},     {0, 0, 3},    {0.3, 0, 0},  {0.9, 0, 0},  {-0.9, 0, 0},
+    {12, 10, 0},   {12, 10, 1},   {60, 20, 0},   {60, 20, 2},  {95, 30, 0},  {150, 7, 0},  {600, 30, 0},
+    {700, 30, 0},  {720, 30, 0},  {900, 30, 0},  {900, 30, 2}, {4000, 9, 0}, {8000, 9, 0}, {-150, 9, 0},
+    {-8000, 9, 0}, {-8000, 9, 1}, {1e21, 30, 0}, {0, 0, 4},
 };
 
 /* For MultiMax, whose second order squares the scores, and for TanhMax the steps are smaller. */
@@ -34,7 +35,8 @@ static inline void fill_long(const function *f, void *x, const long_law *l)
         const size_t k = i / block;
         const double above = l->at ? (k >= l->at ? step : 0) : step * (double)k;
         set(f, x, i, above + (f->order ? 1 : 2) * random_normal());
-        if (((l->masks & 1) && (k == 0 || k == 7 || k == last)) || ((l->masks & 2) && i % 19 == 3)) {
+        if (((l->masks & 1) && (k == 0 || k == 7 || k == last)) || ((l->masks & 2) && i % 19 == 3) ||
+            ((l->masks & 4) && k % 2 == 1 && i % 3 == 0)) {
             set_special(f, x, i, MINUS_INF);
         }
     }

@@ -9,7 +9,9 @@
 #    include <xmmintrin.h>
 #endif
 
-#define ROWS 2
+#define ROWS         2
+#define BATCH        17
+#define MOST_ENTRIES 33
 
 /* ==== environments ==== */
 
@@ -334,8 +336,40 @@ static void check_special_rows(const function *f, size_t n, special poison)
     }
 }
 
+/* So many rows that every instruction set takes them side by side. */
+static void check_masked_rows(const function *f, size_t n)
+{
+    static uint64_t together[BATCH][MOST_ENTRIES];
+    call c = call_of(f, BATCH, n, MASKED, 96);
+    run_and_check(f, &c);
+    for (size_t i = 0; i < BATCH * n; ++i) {
+        together[i / n][i % n] = get_bits(f, c.array[OUT], i);
+    }
+    c.s.rows = 1;
+    for (size_t row = 0; row < BATCH; ++row) {
+        run_and_check(f, &c);
+        for (size_t i = 0; i < n; ++i) {
+            uint64_t bits = get_bits(f, c.array[OUT], i);
+            CHECK(together[row][i] == bits, IN_ENVIRONMENT ": entry %u of row %u is %llx among others, alone %llx",
+                  IN_ENVIRONMENT_ARGS(f, n), (unsigned)i, (unsigned)row, (unsigned long long)together[row][i],
+                  (unsigned long long)bits);
+        }
+        for (int r = 0; r < ARRAYS; ++r) {
+            c.array[r] = (char *)c.array[r] + n * f->size;
+        }
+        ++c.t.index;
+    }
+}
+
 static void test_special_rows(void)
 {
+    TEST("rows with masks have the bits that they have alone") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 3; has(f, HAS_OUT) && n < MOST_ENTRIES; n += 4) {
+                    check_masked_rows(f, n);
+                }
+    }
     TEST("NaN rows, masks and their neighbours") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)

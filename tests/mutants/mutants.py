@@ -319,7 +319,7 @@ m("rows left over: have the target of the first", "b->index ? b->index + from : 
 m = function("MMAX_INLINE mmax_vec MMAX_(short_begin)(", "avx2")
 m("short rows: the largest is that of the last register", "mmax_v_max(score, row_max)", "score",
   "bits special_cases forward")
-m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(logit, left)", "logit", "bits")
+m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(active, left)", "active", "bits")
 m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function)", "0",
   "bits special_cases losses")
 m("short rows: the largest |s| is that of the last row", "size = *largest", "size = mmax_v_zero()", "bits")
@@ -330,6 +330,8 @@ m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the first pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
 m("short rows: evsoftmax's mean is that of all columns", "counts[r] = (double)n;", "counts[r] = (double)cols;",
   "special_cases bits")
+m("short rows: masks count in evsoftmax's mean", "MMAX_(short_totals)(counts, g->summed, MMAX_PAIR, rows, cols, NULL);",
+  "", "special_cases bits")
 
 m = function("MMAX_INLINE void MMAX_(fill_short)(", "avx2")
 m("short rows: zeros only as far as the row itself needs them", "MMAX_SHORT_FILLED(most)", "MMAX_SHORT_FILLED(n)",
@@ -337,9 +339,11 @@ m("short rows: zeros only as far as the row itself needs them", "MMAX_SHORT_FILL
 m("short rows: old terms past the end are summed", "mmax_v_store(terms + at, mmax_v_zero());", "", "bits forward")
 
 m = function("MMAX_INLINE void MMAX_(group_exp)(", "avx2")
-m("short rows: the second pass reads past the lengths", "ragged ? lengths[r] : cols", "cols", "special_cases memory")
+m("short rows: the second pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
 
 m = function("MMAX_INLINE void MMAX_(short_exp)(", "avx2")
+m("short rows: masks count in tanhmax's sum", "term = masks ? mmax_v_keep(active, term) : term;", "",
+  "special_cases bits")
 m("short rows: tanhmax sums sinh", "sinh2, &term, o", "term, &sinh2, o", "bits")
 m("short rows: what is past the end is summed", "MMAX_(first_last)(term, left)", "term", "bits forward")
 
@@ -680,6 +684,15 @@ m = function("MMAX_INLINE void MMAX_(sinh_end)(")
 m("tanhmax: even, not odd", "mmax_v_sub(up, down)), x);", "mmax_v_sub(up, down)), a);", "properties")
 m("tanhmax: cancels near 0", "mmax_v_lt(s, mmax_v_set((mmax_real)1))", "mmax_v_lt(s, mmax_v_zero())", "forward")
 
+m = function("MMAX_INLINE void MMAX_(sinh_row)(", "avx2")
+m("tanhmax: masks are in the sum", "cosh_ = masks ? mmax_v_keep(active_, cosh_) : cosh_;", "", "special_cases bits")
+
+m = function("MMAX_STATIC void MMAX_(exp_tanhmax)(", "avx2")
+m("tanhmax: rows are masked as the first of them", "rows[i].relative_to", "rows->relative_to", "special_cases bits")
+
+m = function("MMAX_RARE int MMAX_(long_begin)(", "avx2")
+m("tanhmax: a long row is masked as its first block", "l->origin.range = o.range;", "", "long_rows special_cases bits")
+
 m = function("MMAX_INLINE void MMAX_(cosh_row)(")
 m("tanhmax backward: wrong sign of the mean", "(mmax_real)-MMAX_(in_range)", "(mmax_real)MMAX_(in_range)", "backward")
 m("tanhmax backward: the scale is forgotten", "mmax_v_mul(cosh_, scale)", "cosh_", "backward")
@@ -744,6 +757,9 @@ m("backward, short rows: large scores as well", "good &= mmax_m_bits(bad) == 0;"
 m("backward, short rows: gx is written, though left out", "if (each.gx) {", "if (1) {", "bits")
 m("backward, short rows: gy's stride for y", "        row.gy += gy_stride;\n        row.y += y_stride;\n        if (order) {\n            row.x += x_stride;\n        }\n    }\n    return",
   "        row.gy += y_stride;\n        row.y += y_stride;\n        if (order) {\n            row.x += x_stride;\n        }\n    }\n    return", "memory bits")
+
+m = function("#    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)", "avx2")
+m("backward, short rows: the sign of 0 at a mask", "if (masks || (careful", "if ((careful", "environment")
 
 m = function("MMAX_INLINE void MMAX_(back_skip)(")
 m("backward: y's stride for gy", "r->gy += rows * s->gy_stride;", "r->gy += rows * s->y_stride;", "memory bits")
