@@ -5471,8 +5471,10 @@ typedef struct MMAX_(slopes) {
     mmax_vec lanes[MMAX_MOST_SUMS][MMAX_REGS]; /* what is not in the sums yet: */
     size_t blocks;                             /* so many, the last of each row as a whole */
     MMAX_(sum) sums[MMAX_MOST_SUMS];
-    double targets[MMAX_MOST_SUMS]; /* what slopes_target adds */
-    int any_nan;                    /* among the rows */
+    double targets[MMAX_MOST_SUMS];      /* what slopes_target adds, but for the latest, */
+    double late_targets[MMAX_MOST_SUMS]; /* kept apart, as one long sum would lose more to rounding: */
+    int late;                            /* so many */
+    int any_nan;                         /* among the rows */
 } MMAX_(slopes);
 
 MMAX_INLINE void MMAX_(slopes_begin)(MMAX_(slopes) * t, const mmax_multimax_params *p, const MMAX_(call) * c,
@@ -5483,7 +5485,18 @@ MMAX_INLINE void MMAX_(slopes_begin)(MMAX_(slopes) * t, const mmax_multimax_para
     t->blocks = 0;
     MMAX_(sums_clear)(t->sums, MMAX_MOST_SUMS);
     memset(t->targets, 0, sizeof t->targets);
+    memset(t->late_targets, 0, sizeof t->late_targets);
+    t->late = 0;
     t->any_nan = 0;
+}
+#    define MMAX_MOST_LATE 64
+MMAX_INLINE void MMAX_(targets_join)(MMAX_(slopes) * t, int order)
+{
+    for (int i = 0; i < 4 * order; ++i) {
+        t->targets[i] = t->targets[i] + t->late_targets[i];
+        t->late_targets[i] = 0;
+    }
+    t->late = 0;
 }
 /* To the sums, in double: a gradient g at the score s, which may lie far from all others. */
 MMAX_INLINE void MMAX_(slopes_target)(MMAX_(slopes) * t, double g, double s, int order)
@@ -5492,11 +5505,14 @@ MMAX_INLINE void MMAX_(slopes_target)(MMAX_(slopes) * t, double g, double s, int
         const double b = (double)t->kinks.b[i], d = (double)t->kinks.d[i];
         const double u = mmax_only_if(s < b, mmax_limited(b - s)), du = i == 0 ? mmax_only_if(s < b, 1) : u;
         const double v = mmax_only_if(s > d, mmax_limited(s - d)), dv = i == 0 ? mmax_only_if(s > d, 1) : v;
-        double *const sums = t->targets + 4 * i;
+        double *const sums = t->late_targets + 4 * i;
         sums[0] = sums[0] + mmax_product(g * u, du);
         sums[1] = sums[1] + mmax_product(g * v, dv);
         sums[2] = sums[2] + mmax_product(g, du);
         sums[3] = sums[3] + mmax_product(g, dv);
+    }
+    if (++t->late == MMAX_MOST_LATE) {
+        MMAX_(targets_join)(t, order);
     }
 }
 /* gp += the sums times `factor` */
@@ -5504,6 +5520,7 @@ MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, c
                                    double factor)
 {
     MMAX_(sums_add)(t->sums, t->lanes, 4 * p->order);
+    MMAX_(targets_join)(t, p->order);
     for (int i = 0; i < p->order; ++i) {
         const double n = i + 1; /* the order of the term */
         double sums[4];
@@ -5523,20 +5540,22 @@ MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, c
 /* ---- cross-entropy ---- */
 
 /* With label smoothing: how far the active scores lie below the maximum in all, how many they are, and how many of
- * them are below the mean (EvSoftMax). Differences are scaled down, so that their sum does not overflow. */
+ * them are below the mean (EvSoftMax). Differences are in a unit large enough for their sum not to overflow. */
 typedef struct MMAX_(spread) {
-    double below_max, active, low;
+    double below_max, active, low, unit;
 } MMAX_(spread);
 
 MMAX_INLINE MMAX_(spread)
     MMAX_(row_spread)(const mmax_real *x, size_t n, const MMAX_(origin) * o, const MMAX_(call) * c, int function)
 {
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), tiny = mmax_v_set((mmax_real)(1.0 / 4096)),
-                   one = mmax_v_set((mmax_real)1);
-    const mmax_vec max = mmax_v_product(mmax_v_set(o->max), tiny);
-    MMAX_(sum) sums[3];
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
     MMAX_(spread) spread;
-    MMAX_(sums_clear)(sums, 3);
+    spread.unit = 4096;
+    for (;;) {
+        const mmax_vec tiny = mmax_v_set((mmax_real)(1 / spread.unit));
+        const mmax_vec max = mmax_v_product(mmax_v_set(o->max), tiny);
+        MMAX_(sum) sums[3];
+        MMAX_(sums_clear)(sums, 3);
 #    define MMAX_STEP(at, left, k, part)                                                                    \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                                      \
         const mmax_mask active = mmax_v_nle(logit, masked);                                                 \
@@ -5546,12 +5565,16 @@ MMAX_INLINE MMAX_(spread)
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, below));                    \
         lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));                      \
         lanes_##part[2][k] = mmax_v_add(lanes_##part[2][k], mmax_v_keep(low, one));
-    MMAX_SWEEP_SUM(n, sums, 3, MMAX_STEP);
+        MMAX_SWEEP_SUM(n, sums, 3, MMAX_STEP);
 #    undef MMAX_STEP
-    spread.below_max = MMAX_(sum_total)(&sums[0]);
-    spread.active = MMAX_(sum_total)(&sums[1]);
-    spread.low = MMAX_(sum_total)(&sums[2]);
-    return spread;
+        spread.below_max = MMAX_(sum_total)(&sums[0]);
+        spread.active = MMAX_(sum_total)(&sums[1]);
+        spread.low = MMAX_(sum_total)(&sums[2]);
+        if (!MMAX_PASS_DOUBLE || spread.unit > 4096 || mmax_f64_is_finite(spread.below_max)) {
+            return spread;
+        }
+        spread.unit = MMAX_TWO_TO_64;
+    }
 }
 
 /* gx = (y - q) times `factor` for one row of exponentials e, which may be gx; the caller mends the target's entry. */
@@ -5682,7 +5705,7 @@ MMAX_INLINE void MMAX_(loss_of)(MMAX_(loss) * r, const MMAX_(batch) * b, size_t 
 MMAX_INLINE void MMAX_(loss_target)(MMAX_(loss) * r, const MMAX_(call) * c, int function)
 {
     const int sigma = mmax_is_sigma(function);
-    const MMAX_(spread) none = {0, 0, 0};
+    const MMAX_(spread) none = {0, 0, 0, 1};
     r->x_target = r->x[r->index];
     r->masked = mmax_is_masked(r->x_target);
     r->score = sigma ? MMAX_(lane)(MMAX_(score)(mmax_v_set(r->x_target), c, function, 1)) : r->x_target;
@@ -5699,7 +5722,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
         const double unit = sigma ? 1.0 : c->scale;
         /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
         double value = r->log_sum + mmax_product(1 - smoothing, MMAX_(distance)(r->origin.max, r->score, unit));
-        value = value + mmax_product(q, mmax_limited(r->spread.below_max * unit * 4096.0));
+        value = value + mmax_limited(mmax_product(q, r->spread.below_max) * unit * r->spread.unit);
         if (f->function == MMAX_EVSOFTMAX) {
             const double low = (r->x_target < r->origin.mean ? 1 - smoothing : 0) + mmax_product(q, r->spread.low);
             value = value + mmax_product(low, c->epsilon_loss);
@@ -7657,15 +7680,18 @@ typedef struct MMAX_(back) {
  * there, and no score is above the safe bound; with `masks`, but for those where y = 0. */
 #    define MMAX_ACTIVE(y_, x_) \
         (order ? mmax_m_and(mmax_v_ne(y_, inactive), mmax_v_nle(x_, masked)) : mmax_v_ne(y_, inactive))
-#    define MMAX_LOADS(r, at, left)                                                                                \
-        const mmax_vec y_ = MMAX_(load_upto)((r)->y + at, left, inactive);                                         \
-        const mmax_vec logit_ = order ? MMAX_(load_upto)((r)->x + at, left, careful ? masked : zero) : y_;         \
-        const mmax_mask active_ = careful ? MMAX_ACTIVE(y_, logit_) : masks ? mmax_v_ne(y_, zero) : mmax_m_none(); \
-        const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;                                         \
-        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)                     \
-                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                                 \
-        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                                   \
-                                ? MMAX_(load_upto)((r)->gx + at, left, zero)                                       \
+#    define MMAX_LOADS(r, at, left)                                                                             \
+        const mmax_vec weight_ = MMAX_(load_upto)((r)->y + at, left, inactive);                                 \
+        const mmax_vec logit_ = order ? MMAX_(load_upto)((r)->x + at, left, careful ? masked : zero) : weight_; \
+        const mmax_mask active_ = careful ? MMAX_ACTIVE(weight_, logit_)                                        \
+                                  : masks ? mmax_v_ne(weight_, zero)                                            \
+                                          : mmax_m_none();                                                      \
+        const mmax_vec y_ = careful && order ? mmax_v_select(active_, weight_, inactive) : weight_;             \
+        const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;                                      \
+        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)                  \
+                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                              \
+        const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                                \
+                                ? MMAX_(load_upto)((r)->gx + at, left, zero)                                    \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
 /* The second pass: g_, what goes to gx. */
 #    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)                                                  \

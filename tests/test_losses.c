@@ -798,6 +798,48 @@ int main(void)
             }
         }
     }
+    TEST("label smoothing: scores at both ends of the type's range, in rows so long that their sum overflows") {
+        static const size_t lengths[] = {64, 2050, 4097, 8192};
+        static const double scales_at_ends[] = {1e-300, 0.0442};
+        const function *f = function_named("softmax_loss_f64");
+        FOR_EACH_ISA(isa)
+            for (size_t k = 0; k < COUNT(lengths) * 4; ++k) {
+                const size_t n = lengths[k / 4], low = (n + 1) / 2, index = k & 1;
+                const long double share = 0.1L, whole = 2 * (wide)(DBL_MAX * scales_at_ends[k / 2 % 2]);
+                const long double expected =
+                    whole * (share * (wide)low / (wide)n + (index ? 0 : 1 - share)) + logl((wide)(n - low));
+                call c = call_of(f, 1, n, NORMAL_1, 0);
+                for (size_t i = 0; i < n; ++i) {
+                    set(f, c.array[X], i, i % 2 ? DBL_MAX : -DBL_MAX);
+                }
+                index_storage[0] = (int32_t)index;
+                c.t.label_smoothing = 0.1;
+                c.s.scale = scales_at_ends[k / 2 % 2];
+                CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                CHECK(fabsl((wide)row_storage[0] - expected) <= 1e-14L * expected, AT ": %g, not %Lg", AT_ARGS(f, n),
+                      row_storage[0], expected);
+            }
+    }
+    TEST("gp of many equal rows: their roundings do not add up") {
+        enum { MANY = 8192 };
+        static double x[2 * MANY];
+        static int32_t zeros[MANY];
+        mmax_multimax_params p = mmax_multimax_identity(1);
+        p.b[0] = 3;
+        for (size_t i = 0; i < 2 * MANY; ++i) {
+            x[i] = 0.3;
+        }
+        FOR_EACH_ISA(isa) {
+            mmax_multimax_grads gp = {{0}, {0}, {0}, {0}};
+            mmax_targets labels = mmax_labels(zeros);
+            labels.label_smoothing = 0.1;
+            CHECK(mmax_multimax_loss_f64(NULL, NULL, &gp, x, &p, labels, mmax_rows(MANY, 2)) == MMAX_OK, "on %s",
+                  mmax_isa_name((mmax_isa)isa));
+            /* The terms of both entries, some 2.7 a row each, cancel. */
+            CHECK(fabs(gp.t_b[0]) <= 16 * DBL_EPSILON * MANY * 5.4, "on %s: %g", mmax_isa_name((mmax_isa)isa),
+                  gp.t_b[0]);
+        }
+    }
     TEST("in place, and without some of the outputs: the same bits") {
         FOR_EACH_LOSS(f) FOR_EACH_ISA(isa)
         {

@@ -650,6 +650,34 @@ static void test_masked_mean(void)
     }
 }
 
+/* ==== weights of masked entries ==== */
+
+static void test_masked_weights(void)
+{
+    TEST("backward with the logits: what y is where they are masked counts nowhere") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 4; has(f, HAS_X) && has(f, HAS_Y) && n < 200; n += 15) {
+                    for (size_t rows = 1; rows <= 17; rows += 16) {
+                        static uint64_t without_them[17 * 200];
+                        call c = call_of(f, rows, n, MASKED, 14);
+                        check_ok(f, &c);
+                        for (size_t i = 0; i < rows * n; ++i) {
+                            without_them[i] = get_bits(f, c.array[OUT], i);
+                            if (is_special(f, c.array[X], i, MINUS_INF)) {
+                                set_special(f, c.array[Y], i, i % 2 ? QUIET_NAN : PLUS_INF);
+                            }
+                        }
+                        check_ok(f, &c);
+                        for (size_t i = 0; i < rows * n; ++i) {
+                            CHECK(get_bits(f, c.array[OUT], i) == without_them[i], AT ": entry %u of %u rows is %g",
+                                  AT_ARGS(f, n), (unsigned)i, (unsigned)rows, get(f, c.array[OUT], i));
+                        }
+                    }
+                }
+    }
+}
+
 /* ==== all entries equal, values of any size ==== */
 
 /* MultiMax with t = 1: huge scores pass through unchanged. The kinks are as far out as they can be. */
@@ -1537,6 +1565,7 @@ int main(void)
     test_losses();
     test_nothing_to_do();
     test_masked_mean();
+    test_masked_weights();
     test_values();
     test_overflow();
     test_subnormals();

@@ -514,6 +514,7 @@ m("gp: order 1 writes the second entries", "i < p->order", "i < 2", "api")
 m("gp: is set, not added to", "gp->t_d[i] = gp->t_d[i] + sums[1];", "gp->t_d[i] = sums[1];", "api")
 
 m = function("MMAX_(row_spread)(const mmax_real *x")
+m("smoothing: the sum of many differences overflows", "mmax_f64_is_finite(spread.below_max)", "1", "losses")
 m("smoothing: masks count", "mmax_v_keep(active, one)", "one", "losses special_cases")
 m("smoothing: evsoftmax forgets its low entries", "mmax_v_keep(low, one)", "mmax_v_zero()", "losses")
 
@@ -760,6 +761,13 @@ m("backward, short rows: gy's stride for y", "        row.gy += gy_stride;\n    
 
 m = function("#    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)", "avx2")
 m("backward, short rows: the sign of 0 at a mask", "if (masks || (careful", "if ((careful", "environment")
+
+m = function("#    define MMAX_LOADS(r, at, left)")
+m("backward: NaN as a masked entry's weight", "careful && order ? mmax_v_select(active_, weight_, inactive) : weight_",
+  "weight_", "special_cases")
+
+m = function("MMAX_INLINE void MMAX_(slopes_target)(")
+m("gp: roundings of many targets add up", "++t->late == MMAX_MOST_LATE", "0", "losses")
 
 m = function("MMAX_INLINE void MMAX_(back_skip)(")
 m("backward: y's stride for gy", "r->gy += rows * s->gy_stride;", "r->gy += rows * s->y_stride;", "memory bits")
