@@ -2827,7 +2827,7 @@ typedef struct MMAX_(call) {
     const MMAX_(turns) * turns;   /* NULL: not asked for */
     int peaks;                    /* whether sigma's peak may stand for the largest score */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
-    int clears;                   /* masked entries become 0 by themselves: low exponentials do in the last pass */
+    int clears;                   /* masked entries become 0 in MMAX_ROW_CLAMP rows, too */
 } MMAX_(call);
 
 /* log2(e), rounded to nearest, and the rest */
@@ -3151,14 +3151,14 @@ MMAX_INLINE mmax_vec MMAX_(sigma)(mmax_vec s, const MMAX_(call) * c, int order, 
     return mmax_v_opaque(a); /* rounded to the type, stored or not */
 }
 
-/* The scores that are normalised. */
+/* The scores whose largest is looked for. */
 MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int function, int careful)
 {
     if (mmax_is_sigma(function)) {
         const mmax_vec s = mmax_v_mul(x, mmax_v_set(c->input_scale));
         return MMAX_(sigma)(s, c, function == MMAX_MULTIMAX2 ? 2 : 1, careful);
     }
-    return x;
+    return function == MMAX_TANHMAX ? mmax_v_abs(x) : x;
 }
 
 /* What MultiMax prepares: also where sigma turns, for rows that gain by it. */
@@ -3238,7 +3238,7 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
     return e;
 }
 
-/* sigma where a logit is active, else what it is, -inf, and 0 in *logit. */
+/* The score where a logit is active, else what it is, -inf, and 0 in *logit. */
 MMAX_INLINE mmax_vec MMAX_(masked_score)(mmax_vec *logit, const MMAX_(call) * c, int function)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
@@ -4223,7 +4223,7 @@ MMAX_RARE int MMAX_(long_begin)(MMAX_(long) * l, const MMAX_(row) * r, const MMA
         }
         l->ends[l->count - 1] = at + count;
         l->origin = at_first || o.max > l->origin.max ? o : l->origin;
-        l->origin.range = o.range;
+        l->origin.range = o.range; /* of this block: whether it has masks */
         l->origin.kind = MMAX_ROW_CLAMP;
         if (f->function != MMAX_TANHMAX && !masked) {
             l->origin.kind = MMAX_(kind_of)(l->origin.max * c->log2e - lowest, r->n, c);
@@ -4613,21 +4613,21 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
             max[k] = function == MMAX_TANHMAX ? mmax_v_zero() : MMAX_(score)(fill, c, function, 0);
             min[k] = pair[k] = mmax_v_zero();
         }
-#        define MMAX_STEP(at, left, k, part)                                                                           \
-            const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                               \
-            const mmax_vec score = function == MMAX_TANHMAX ? mmax_v_abs(logit) : MMAX_(score)(logit, c, function, 0); \
-            max[k] = mmax_v_max(score, max[k]);                                                                        \
-            if (function != MMAX_TANHMAX) {                                                                            \
-                min[k] = mmax_v_min(score, min[k]);                                                                    \
-            }                                                                                                          \
-            if (sigma) {                                                                                               \
-                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest);              \
-                if (store) {                                                                                           \
-                    MMAX_(store_upto)(y + at, left, score);                                                            \
-                }                                                                                                      \
-            }                                                                                                          \
-            if (function == MMAX_EVSOFTMAX) {                                                                          \
-                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, left));                                         \
+#        define MMAX_STEP(at, left, k, part)                                                              \
+            const mmax_vec logit = MMAX_(load_upto)(x + at, left, fill);                                  \
+            const mmax_vec score = MMAX_(score)(logit, c, function, 0);                                   \
+            max[k] = mmax_v_max(score, max[k]);                                                           \
+            if (function != MMAX_TANHMAX) {                                                               \
+                min[k] = mmax_v_min(score, min[k]);                                                       \
+            }                                                                                             \
+            if (sigma) {                                                                                  \
+                largest = mmax_v_max(mmax_v_abs(mmax_v_mul(logit, mmax_v_set(c->input_scale))), largest); \
+                if (store) {                                                                              \
+                    MMAX_(store_upto)(y + at, left, score);                                               \
+                }                                                                                         \
+            }                                                                                             \
+            if (function == MMAX_EVSOFTMAX) {                                                             \
+                pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, left));                            \
             }
         if (function == MMAX_EVSOFTMAX) {
             MMAX_SWEEP_LANES(0, n, MMAX_STEP)
@@ -4820,7 +4820,7 @@ struct MMAX_(group) {
     MMAX_LINE mmax_real summed[MMAX_WIDTH * MMAX_PAIR]; /* TanhMax: 2 cosh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
-    int masks;                           /* whether a group before had any, where that matters */
+    int masks;                           /* whether a group before had any, but for SoftMax */
     MMAX_(origins) origins;
 };
 
@@ -4853,33 +4853,25 @@ MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t
 {
     const int sigma = mmax_is_sigma(function), clears = c->clears;
     const int wants_min = MMAX_(wants_smallest)(c, function) || (masks && function == MMAX_EVSOFTMAX);
-    const mmax_vec first = mmax_v_set(x[0]), masked = mmax_v_set(MMAX_MASK);
+    const mmax_vec first = mmax_v_set(x[0]);
     mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK), size = *largest;
-#        define MMAX_STEP(at, left, last)                                                              \
-            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at); \
-            const mmax_mask counts = masks ? mmax_v_nle(logit, masked) : mmax_m_none();                \
-            mmax_vec active = masks && !sigma ? mmax_v_keep(counts, logit) : logit, score;             \
-            if (sigma && masks) {                                                                      \
-                score = MMAX_(masked_score)(&active, c, function);                                     \
-            } else if (function == MMAX_TANHMAX) {                                                     \
-                score = mmax_v_abs(logit);                                                             \
-                score = masks ? mmax_v_select(counts, score, masked) : score;                          \
-            } else {                                                                                   \
-                score = MMAX_(score)(logit, c, function, 0);                                           \
-            }                                                                                          \
-            row_max = mmax_v_max(score, row_max);                                                      \
-            if (sigma) {                                                                               \
-                const mmax_vec sized = masks && clears ? active : logit;                               \
-                size = mmax_v_max(mmax_v_abs(mmax_v_mul(sized, mmax_v_set(c->input_scale))), size);    \
-                mmax_v_store(e + at, score);                                                           \
-            }                                                                                          \
-            if (wants_min) {                                                                           \
-                row_min = mmax_v_min(logit, row_min);                                                  \
-            }                                                                                          \
-            if (function == MMAX_EVSOFTMAX) {                                                          \
-                mmax_v_store(e + at, last ? MMAX_(first_last)(active, left) : active);                 \
-            }                                                                                          \
-            (void)counts;
+#        define MMAX_STEP(at, left, last)                                                                \
+            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at);   \
+            mmax_vec active = logit;                                                                     \
+            const mmax_vec score =                                                                       \
+                masks ? MMAX_(masked_score)(&active, c, function) : MMAX_(score)(logit, c, function, 0); \
+            row_max = mmax_v_max(score, row_max);                                                        \
+            if (sigma) {                                                                                 \
+                const mmax_vec sized = masks && clears ? active : logit;                                 \
+                size = mmax_v_max(mmax_v_abs(mmax_v_mul(sized, mmax_v_set(c->input_scale))), size);      \
+                mmax_v_store(e + at, score);                                                             \
+            }                                                                                            \
+            if (wants_min) {                                                                             \
+                row_min = mmax_v_min(logit, row_min);                                                    \
+            }                                                                                            \
+            if (function == MMAX_EVSOFTMAX) {                                                            \
+                mmax_v_store(e + at, last ? MMAX_(first_last)(active, left) : active);                   \
+            }
     MMAX_EACH_REGISTER(n, MMAX_STEP);
 #        undef MMAX_STEP
     if (function == MMAX_EVSOFTMAX) {
@@ -4945,6 +4937,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
     const uint32_t *const lengths = ragged && b->lengths ? b->lengths + g->row : NULL;
     const mmax_real *const x = b->x + g->row * x_stride;
+    const int masks = ragged && function != MMAX_SOFTMAX;
     mmax_real *const e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE double counts[MMAX_WIDTH];
@@ -4952,7 +4945,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = lengths ? lengths[r] : cols;
         const mmax_vec row_max =
-            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function, ragged);
+            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function, masks);
         counts[r] = (double)n;
         mmax_v_store(high + r * MMAX_WIDTH, row_max);
     }
@@ -4962,7 +4955,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     }
     if (function == MMAX_EVSOFTMAX) {
         MMAX_(short_totals)(g->total, g->e, MMAX_PAIR, rows, cols, NULL);
-        if (ragged && !MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest))) {
+        if (masks && !MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest))) {
             for (size_t r = 0; r < rows; ++r) {
                 MMAX_(short_ones)(g->summed + r * MMAX_PAIR, x + r * x_stride, (size_t)counts[r], cols);
             }
