@@ -1625,6 +1625,20 @@ MMAX_INLINE void MMAX_(fold_one)(__m512 a, mmax_dvec *out)
                 _mm512_permutex2var_ps(   \
                     a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b)
 #        endif
+MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
+{
+#        if MMAX_PASS_DOUBLE
+    a = _mm512_add_pd(a, _mm512_shuffle_f64x2(a, a, 0x4e));
+    a = _mm512_add_pd(a, _mm512_shuffle_f64x2(a, a, 0xb1));
+    return _mm512_add_pd(a, _mm512_permute_pd(a, 0x55));
+#        else
+    a = _mm512_add_ps(a, _mm512_shuffle_f32x4(a, a, 0x4e));
+    a = _mm512_add_ps(a, _mm512_shuffle_f32x4(a, a, 0xb1));
+    a = _mm512_add_ps(a, _mm512_permute_ps(a, 0x4e));
+    return _mm512_add_ps(a, _mm512_permute_ps(a, 0xb1));
+#        endif
+}
+#        define mmax_v_hsum(a)  MMAX_(hsum)(a)
 #        define mmax_m_count(m) ((size_t)_mm_popcnt_u32(m))
 
 /* ---- AVX2 with FMA ---- */
@@ -1794,6 +1808,18 @@ MMAX_INLINE void MMAX_(fold_one)(__m256 a, mmax_dvec *out)
 #            define mmax_v_zip_high(a, b) \
                 _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31)
 #        endif
+MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
+{
+#        if MMAX_PASS_DOUBLE
+    a = _mm256_add_pd(a, _mm256_permute2f128_pd(a, a, 1));
+    return _mm256_add_pd(a, _mm256_permute_pd(a, 0x5));
+#        else
+    a = _mm256_add_ps(a, _mm256_permute2f128_ps(a, a, 1));
+    a = _mm256_add_ps(a, _mm256_permute_ps(a, 0x4e));
+    return _mm256_add_ps(a, _mm256_permute_ps(a, 0xb1));
+#        endif
+}
+#        define mmax_v_hsum(a) MMAX_(hsum)(a)
 
 /* ---- SSE2 ---- */
 #    elif defined(MMAX_PASS_SSE2)
@@ -2431,6 +2457,21 @@ MMAX_INLINE mmax_vec MMAX_(load_active)(const mmax_real *p, ptrdiff_t count, mma
     return mmax_v_keep(active, MMAX_(load_upto)(p, count, fill));
 }
 
+#    if !defined(mmax_v_hsum)
+MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
+{
+    mmax_real lanes[MMAX_WIDTH];
+    mmax_v_store(lanes, a);
+    for (int half = MMAX_WIDTH / 2; half > 0; half /= 2) {
+        for (int k = 0; k < half; ++k) {
+            lanes[k] = lanes[k] + lanes[k + half];
+        }
+    }
+    return mmax_v_set(lanes[0]);
+}
+#        define mmax_v_hsum(a) MMAX_(hsum)(a)
+#    endif
+
 #    if defined(mmax_v_zip_low)
 /* Lane i of each register, in its order, becomes register i. */
 MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
@@ -2757,27 +2798,35 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
         } while (0)
 
 /* The same by pairs of entries MMAX_LANES apart: step(at, left) adds to terms_[i], which then goes to sums[i]. Half as
- * long a chain of additions. */
-#    define MMAX_SWEEP_PAIRS(n, sums, sum_count, step)                                           \
+ * long a chain of additions. Of rows of one chunk totals[i] becomes what MMAX_(tree_total) makes of it. */
+#    define MMAX_SWEEP_PAIRS(n, sums, sum_count, totals, step)                                   \
         do {                                                                                     \
             for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_EXP_CHUNK) {                    \
                 const size_t end_ = (n)-chunk_ < MMAX_EXP_CHUNK ? (n) : chunk_ + MMAX_EXP_CHUNK; \
-                size_t at_ = chunk_;                                                             \
                 mmax_vec lanes_[MMAX_MOST_SUMS][MMAX_REGS];                                      \
-                MMAX_LANES_CLEAR(lanes_, sum_count)                                              \
-                for (; at_ + MMAX_PAIR <= end_; at_ += MMAX_PAIR) {                              \
-                    MMAX_EACH(k_) { MMAX_PAIR_STEP(sum_count, step, MMAX_WIDTH, MMAX_WIDTH) }    \
-                }                                                                                \
-                MMAX_EACH(k_)                                                                    \
-                {                                                                                \
-                    const ptrdiff_t left_ = (ptrdiff_t)(end_ - at_) - k_ * MMAX_WIDTH;           \
-                    if (left_ > 0) {                                                             \
-                        MMAX_PAIR_STEP(sum_count, step, left_, left_ - MMAX_LANES)               \
-                    }                                                                            \
+                MMAX_PAIR_LANES(chunk_, end_, sum_count, step)                                   \
+                for (int i_ = 0; i_ < (sum_count) && (n) <= MMAX_EXP_CHUNK; ++i_) {              \
+                    (totals)[i_] = MMAX_(tree_total)(lanes_[i_]);                                \
                 }                                                                                \
                 MMAX_LANES_FLUSH(sums, lanes_, sum_count)                                        \
             }                                                                                    \
         } while (0)
+/* lanes_ of the entries of a chunk */
+#    define MMAX_PAIR_LANES(from, end, sum_count, step)                                   \
+        {                                                                                 \
+            size_t at_ = (from);                                                          \
+            MMAX_LANES_CLEAR(lanes_, sum_count)                                           \
+            for (; at_ + MMAX_PAIR <= (end); at_ += MMAX_PAIR) {                          \
+                MMAX_EACH(k_) { MMAX_PAIR_STEP(sum_count, step, MMAX_WIDTH, MMAX_WIDTH) } \
+            }                                                                             \
+            MMAX_EACH(k_)                                                                 \
+            {                                                                             \
+                const ptrdiff_t left_ = (ptrdiff_t)((end)-at_) - k_ * MMAX_WIDTH;         \
+                if (left_ > 0) {                                                          \
+                    MMAX_PAIR_STEP(sum_count, step, left_, left_ - MMAX_LANES)            \
+                }                                                                         \
+            }                                                                             \
+        }
 #    define MMAX_PAIR_STEP(sum_count, step, left, left_of_second)      \
         {                                                              \
             const size_t first_ = at_ + (size_t)(k_ * MMAX_WIDTH);     \
@@ -2801,6 +2850,21 @@ MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
     mmax_v_store(lanes, a);
     return lanes[0];
 }
+
+/* ---- sums of short rows where the type's own digits are enough ----
+ * Of partial sums over a row of one chunk (MMAX_EXP_CHUNK), the lanes' halves are added until one is left.
+ */
+MMAX_INLINE mmax_vec MMAX_(halved)(const mmax_vec *pair)
+{
+    mmax_vec lanes[MMAX_REGS];
+    MMAX_EACH(k) { lanes[k] = pair[k]; }
+    MMAX_UNROLL for (int half = MMAX_REGS / 2; half > 0; half /= 2)
+    {
+        MMAX_UNROLL for (int k = 0; k < half; ++k) { lanes[k] = mmax_v_add(lanes[k], lanes[k + half]); }
+    }
+    return lanes[0];
+}
+MMAX_INLINE mmax_real MMAX_(tree_total)(const mmax_vec *pair) { return MMAX_(lane)(mmax_v_hsum(MMAX_(halved)(pair))); }
 
 /* ---- what a call prepares once ---- */
 
@@ -4387,6 +4451,14 @@ MMAX_INLINE mmax_vec MMAX_(across_max)(const mmax_real *rows)
     mmax_vec row[MMAX_WIDTH];
     MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { row[r] = mmax_v_load(rows + r * MMAX_WIDTH); }
     MMAX_ACROSS(mmax_v_max, mmax_v_zip, row, MMAX_WIDTH)
+    return row[0];
+}
+/* MMAX_(tree_total) of each row, of what MMAX_(halved) has left. */
+MMAX_INLINE mmax_vec MMAX_(across_sum)(const mmax_real *rows)
+{
+    mmax_vec row[MMAX_WIDTH];
+    MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { row[r] = mmax_v_load(rows + r * MMAX_WIDTH); }
+    MMAX_ACROSS(mmax_v_add, mmax_v_zip, row, MMAX_WIDTH)
     return row[0];
 }
 
@@ -7712,33 +7784,21 @@ MMAX_INLINE mmax_vec MMAX_(safe_squares)(const MMAX_(call) * c)
     return mmax_v_set(most > 0 ? (mmax_real)(most * most) : -1);
 }
 
-/* First pass: the sums of w gy and, for sparsemax and entmax15, of w. Returns whether nothing is in the way of the
- * second; what an infinite or NaN gy does, the sums show. */
-MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const MMAX_(call) * c, int function,
-                                 int order, int careful)
-{
-    /* c scales x; the exponentials of the logarithms are of y itself. */
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
-    const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
-    const MMAX_(origin) o = MMAX_(log_origin)();
-    const int rooted = 0, masks = 0;
-    mmax_mask bad = mmax_m_none();
-    mmax_vec squares[MMAX_REGS]; /* of x: none of them is above their sum */
-    const int two = function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15;
-    MMAX_(sums_clear)(sums, 1 + two);
-    MMAX_EACH(k) { squares[k] = zero; }
-#    define MMAX_STEP(at, left)                                                 \
+#    define MMAX_IS_TWO(function) ((function) == MMAX_BACK_SPARSEMAX || (function) == MMAX_BACK_ENTMAX15)
+/* The first pass: adds to terms_ w gy and, for sparsemax and entmax15, w. `bad` shows what is in the way of the second
+ * pass, but for what an infinite or NaN gy does, which the sums show. */
+#    define MMAX_TERMS(r, at, left)                                             \
         MMAX_LOADS(r, at, left)                                                 \
         if (function == MMAX_BACK_LOG) {                                        \
             terms_[0] = mmax_v_add(terms_[0], gy_);                             \
             bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest))); \
         } else {                                                                \
             terms_[0] = mmax_v_fma(w_, gy_, terms_[0]);                         \
-            if (two) {                                                          \
+            if (MMAX_IS_TWO(function)) {                                        \
                 terms_[1] = mmax_v_add(terms_[1], w_);                          \
             }                                                                   \
-            if (function == MMAX_BACK_ENTMAX15 && !careful && r->roots) {       \
-                MMAX_(store_upto)(r->gx + at, left, w_);                        \
+            if (function == MMAX_BACK_ENTMAX15 && !careful && (r)->roots) {     \
+                MMAX_(store_upto)((r)->gx + at, left, w_);                      \
             }                                                                   \
             if (function == MMAX_BACK_SPARSEMAX) {                              \
                 bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                  \
@@ -7749,7 +7809,22 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, const MMAX_(back) * r, const
         } else if (order) {                                                     \
             squares[k_] = mmax_v_fma(x_, x_, squares[k_]);                      \
         }
-    MMAX_SWEEP_PAIRS(r->n, sums, 1 + two, MMAX_STEP);
+
+/* First pass: the sums; of a row of one chunk, `totals` in the digits of the type. Returns whether nothing was bad. */
+MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, mmax_real *totals, const MMAX_(back) * r, const MMAX_(call) * c,
+                                 int function, int order, int careful)
+{
+    /* c scales x; the exponentials of the logarithms are of y itself. */
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
+    const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
+    const MMAX_(origin) o = MMAX_(log_origin)();
+    const int rooted = 0, masks = 0;
+    mmax_mask bad = mmax_m_none();
+    mmax_vec squares[MMAX_REGS]; /* of x: none of them is above their sum */
+    MMAX_(sums_clear)(sums, 1 + MMAX_IS_TWO(function));
+    MMAX_EACH(k) { squares[k] = zero; }
+#    define MMAX_STEP(at, left) MMAX_TERMS(r, at, left)
+    MMAX_SWEEP_PAIRS(r->n, sums, 1 + MMAX_IS_TWO(function), totals, MMAX_STEP);
 #    undef MMAX_STEP
     if (order && !careful) {
         const mmax_vec bound = MMAX_(safe_squares)(c);
@@ -7765,7 +7840,7 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
-    const mmax_vec minus_mean = mmax_v_set((mmax_real)-mean), scale = mmax_v_set((mmax_real)c->scale);
+    const mmax_vec minus_mean = mmax_v_sub(zero, mmax_v_set((mmax_real)mean)), scale = mmax_v_set((mmax_real)c->scale);
     const MMAX_(origin) o = MMAX_(log_origin)();
     const int rooted = r->roots, masks = 0;
     MMAX_(kinks) kinks;
@@ -7795,14 +7870,24 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
 }
 
 /* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where back_sums
- * says so. */
+ * says so. The mean of a row of one chunk has the digits of the type, unless it overflows there or there is no support. */
 MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c, int function, int order, int careful)
 {
-    const int two = function == MMAX_BACK_SPARSEMAX || function == MMAX_BACK_ENTMAX15;
     MMAX_(sum) sums[2];
-    const int good = MMAX_(back_sums)(sums, r, c, function, order, careful);
-    const double products = MMAX_(sum_total)(&sums[0]), weights = two ? MMAX_(sum_total)(&sums[1]) : 0;
-    double mean = weights != 0 ? products / weights : products;
+    mmax_real totals[2] = {0, 0};
+    const int good = MMAX_(back_sums)(sums, totals, r, c, function, order, careful);
+    double mean, products, weights;
+    if (r->n <= MMAX_EXP_CHUNK) {
+        if (MMAX_IS_TWO(function)) {
+            totals[0] = totals[0] / totals[1];
+        }
+        if (good && mmax_is_finite(totals[0])) {
+            return (double)totals[0];
+        }
+    }
+    products = MMAX_(sum_total)(&sums[0]);
+    weights = MMAX_IS_TWO(function) ? MMAX_(sum_total)(&sums[1]) : 0;
+    mean = weights != 0 ? products / weights : products;
     if (function != MMAX_BACK_LOG) {
         mean = MMAX_(in_range)(mean);
     }
@@ -7869,68 +7954,131 @@ MMAX_INLINE void MMAX_(back_skip)(MMAX_(back) * r, const mmax_shape *s, size_t r
 }
 
 #    if MMAX_FAST
-/* Softmax and MultiMax: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one.
- * Returns 0, with nothing written, where one of them needs care. */
-MMAX_INLINE int MMAX_(back_group_of)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,
-                                     const MMAX_(call) * c, int order, int params, int masks, int one)
+/* Rows of one chunk and one length, one after another: both passes of a row are so few instructions that the processor
+ * works on the next row meanwhile. `one`: rows of one register. Returns how many there were before the first that needs
+ * care. */
+MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMAX_(slopes) * slopes,
+                                     const mmax_shape *s, const MMAX_(call) * c, int function, int order, int params,
+                                     int careful, int masks, int one)
 {
-    const int function = MMAX_BACK_SOFTMAX, careful = 0, rooted = 0;
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
-    const mmax_vec inactive = zero, scale = mmax_v_set((mmax_real)c->scale);
+    const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
+    const mmax_vec scale = mmax_v_set((mmax_real)c->scale), bound = MMAX_(safe_squares)(c);
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const size_t n = s->cols, registers = one ? 1 : (n + MMAX_WIDTH - 1) / MMAX_WIDTH;
+    const int sum_count = 1 + MMAX_IS_TWO(function);
+    const size_t n = first->n;
     const size_t gx_stride = s->gx_stride, gy_stride = s->gy_stride, y_stride = s->y_stride, x_stride = s->x_stride;
-    MMAX_LINE double totals[MMAX_WIDTH];
-    MMAX_LINE mmax_real minus_means[MMAX_WIDTH];
-    MMAX_(sum) sums[MMAX_WIDTH];
     MMAX_(back) row = *first;
     MMAX_(kinks) kinks;
-    mmax_vec squares[MMAX_REGS];
-    int good = 1;
-    MMAX_EACH(k) { squares[k] = zero; }
-#        define MMAX_TERM(sum, i, k)                         \
-            const size_t at = (size_t)(i)*MMAX_WIDTH;        \
-            MMAX_LOADS(&row, at, (ptrdiff_t)(n - at))        \
-            sum = mmax_v_fma(w_, gy_, sum);                  \
-            if (order) {                                     \
-                squares[k] = mmax_v_fma(x_, x_, squares[k]); \
+    size_t done = 0;
+    if (order) {
+        kinks = slopes->kinks;
+    }
+    for (; done < rows; ++done) {
+        mmax_vec mean, minus_mean, lanes_[2][MMAX_REGS], squares[MMAX_REGS];
+        mmax_mask bad = mmax_m_none();
+        int rooted = 0; /* whether gx has the roots */
+        MMAX_EACH(k) { squares[k] = zero; }
+#        define MMAX_STEP(at, left) MMAX_TERMS(&row, at, left)
+        if (one) {
+            const int k_ = 0;
+            mmax_vec terms_[2] = {zero, zero};
+            MMAX_STEP(0, (ptrdiff_t)n)
+            lanes_[0][0] = terms_[0];
+            lanes_[1][0] = terms_[1];
+        } else {
+            MMAX_PAIR_LANES(0, n, sum_count, MMAX_STEP)
+        }
+#        undef MMAX_STEP
+        mean = mmax_v_hsum(one ? lanes_[0][0] : MMAX_(halved)(lanes_[0]));
+        if (MMAX_IS_TWO(function)) {
+            mean = mmax_v_div(mean, mmax_v_hsum(one ? lanes_[1][0] : MMAX_(halved)(lanes_[1])));
+        }
+        bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), largest));
+        if (order && !careful) {
+            bad = mmax_m_or(bad, mmax_v_nle(one ? squares[0] : MMAX_(halved)(squares), bound));
+        }
+        if (MMAX_UNLIKELY(mmax_m_bits(bad) != 0)) {
+            break;
+        }
+        minus_mean = mmax_v_sub(zero, mean);
+        rooted = row.roots;
+#        define MMAX_STEP(at, left, k, part)                           \
+            MMAX_GRADIENT(&row, at, left, minus_mean, lanes_##part, k) \
+            if (!params || row.gx) {                                   \
+                MMAX_(store_upto)(row.gx + at, left, g_);              \
             }
-    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        mmax_vec pair[MMAX_REGS];
-        MMAX_EACH(k)
-        {
-            pair[k] = zero;
-            if ((size_t)k < registers) {
-                MMAX_TERM(pair[k], k, k)
-            }
-            if ((size_t)k + MMAX_REGS < registers) {
-                MMAX_TERM(pair[k], k + MMAX_REGS, k)
+        if (params) {
+            MMAX_SWEEP_ON(n, slopes, 4 * order, MMAX_STEP);
+        } else {
+            mmax_vec(*const lanes_block_)[MMAX_REGS] = NULL, (*const lanes_rest_)[MMAX_REGS] = NULL;
+            if (one) {
+                MMAX_STEP(0, (ptrdiff_t)n, 0, block_)
+            } else {
+                MMAX_SWEEP(n, MMAX_STEP);
             }
         }
-        MMAX_(short_sum)(&sums[r], pair, one);
+#        undef MMAX_STEP
+        if (!params || row.gx) {
+            row.gx += gx_stride;
+        }
         row.gy += gy_stride;
         row.y += y_stride;
         if (order) {
             row.x += x_stride;
         }
     }
-#        undef MMAX_TERM
-    MMAX_(totals)(totals, sums);
+    return done;
+}
+#        define MMAX_INSTANCE(name, function, order, careful, masks)                                          \
+            MMAX_STATIC size_t MMAX_(back_##name)(const MMAX_(back) * r, size_t rows, MMAX_(slopes) * slopes, \
+                                                  const mmax_shape *s, const MMAX_(call) * c)                 \
+            {                                                                                                 \
+                return s->cols <= MMAX_WIDTH                                                                  \
+                           ? MMAX_(back_short)(r, rows, slopes, s, c, function, order, 0, careful, masks, 1)  \
+                           : MMAX_(back_short)(r, rows, slopes, s, c, function, order, 0, careful, masks, 0); \
+            }
+MMAX_INSTANCE(softmax, MMAX_BACK_SOFTMAX, 0, 0, 0)
+MMAX_INSTANCE(sparsemax, MMAX_BACK_SPARSEMAX, 0, 1, 0)
+MMAX_INSTANCE(entmax15, MMAX_BACK_ENTMAX15, 0, 0, 0)
+MMAX_INSTANCE(log, MMAX_BACK_LOG, 0, 1, 0)
+MMAX_INSTANCE(multimax1, MMAX_BACK_SOFTMAX, 1, 0, 0)
+MMAX_INSTANCE(multimax2, MMAX_BACK_SOFTMAX, 2, 0, 0)
+MMAX_INSTANCE(masked, MMAX_BACK_SOFTMAX, 2, 0, 1) /* of either order, as back_sigma_row */
+#        undef MMAX_INSTANCE
+
+/* MultiMax with gp: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, so that the eight sums stay in registers.
+ * Returns 0, with nothing written, where one of them needs care. */
+MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,
+                                     const MMAX_(call) * c, int order, int masks)
+{
+    const int function = MMAX_BACK_SOFTMAX, careful = 0, rooted = 0, params = 1;
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
+    const mmax_vec inactive = zero, scale = mmax_v_set((mmax_real)c->scale), bound = MMAX_(safe_squares)(c);
+    const MMAX_(origin) o = MMAX_(log_origin)();
+    const size_t n = s->cols;
+    MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_WIDTH];
+    MMAX_LINE mmax_real minus_means[MMAX_WIDTH];
+    const MMAX_(kinks) kinks = slopes->kinks;
+    MMAX_(back) row = *first;
+    mmax_vec squares[MMAX_REGS], means;
+    mmax_mask bad = mmax_m_none();
+    MMAX_EACH(k) { squares[k] = zero; }
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        good &= mmax_f64_is_finite(totals[r]);
+        mmax_vec lanes_[1][MMAX_REGS];
+#        define MMAX_STEP(at, left) MMAX_TERMS(&row, at, left)
+        MMAX_PAIR_LANES(0, n, 1, MMAX_STEP)
+#        undef MMAX_STEP
+        mmax_v_store(sums + r * MMAX_WIDTH, MMAX_(halved)(lanes_[0]));
+        MMAX_(back_skip)(&row, s, 1);
     }
-    for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        minus_means[r] = (mmax_real)-totals[r];
+    means = MMAX_(across_sum)(sums);
+    mmax_v_store(minus_means, mmax_v_sub(zero, means));
+    bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(means), largest));
+    bad = mmax_m_or(bad, mmax_v_nle(MMAX_(halved)(squares), bound));
+    if (mmax_m_bits(bad) != 0) {
+        return 0;
     }
-    mmax_v_store(minus_means, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(mmax_v_load(minus_means), largest)));
-    if (order) {
-        const mmax_vec bound = MMAX_(safe_squares)(c);
-        mmax_mask bad = mmax_m_none();
-        MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }
-        good &= mmax_m_bits(bad) == 0;
-        kinks = slopes->kinks;
-    }
-    if (good && params) {
 #        define MMAX_STEP(r, at, left, lanes, k)                                     \
             MMAX_(back) each = *first;                                               \
             MMAX_(back_skip)(&each, s, r);                                           \
@@ -7940,52 +8088,64 @@ MMAX_INLINE int MMAX_(back_group_of)(const MMAX_(back) * first, MMAX_(slopes) * 
                     MMAX_(store_upto)(each.gx + at, left, g_);                       \
                 }                                                                    \
             }
-        MMAX_SWEEP_ROWS(MMAX_WIDTH, n, slopes, 4 * order, MMAX_STEP);
+    MMAX_SWEEP_ROWS(MMAX_WIDTH, n, slopes, 4 * order, MMAX_STEP);
 #        undef MMAX_STEP
-    }
-    row = *first;
-    for (size_t r = 0; good && !params && r < MMAX_WIDTH; ++r) {
-        const mmax_vec minus_mean = mmax_v_set(minus_means[r]);
-#        define MMAX_STEP(at, left, k, part)                   \
-            MMAX_GRADIENT(&row, at, left, minus_mean, NULL, k) \
-            MMAX_(store_upto)(row.gx + at, left, g_);
-        MMAX_SWEEP(n, MMAX_STEP);
-#        undef MMAX_STEP
-        row.gx += gx_stride;
-        row.gy += gy_stride;
-        row.y += y_stride;
-        if (order) {
-            row.x += x_stride;
-        }
-    }
-    return good;
+    return MMAX_WIDTH;
 }
-MMAX_STATIC int MMAX_(back_group_0)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,
-                                    const MMAX_(call) * c, int params)
-{
-    (void)params;
-    return s->cols <= MMAX_WIDTH ? MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 0, 1)
-                                 : MMAX_(back_group_of)(first, slopes, s, c, 0, 0, 0, 0);
-}
-#        define MMAX_INSTANCE(name, order, masks)                                                                  \
-            MMAX_STATIC int MMAX_(name)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,    \
-                                        const MMAX_(call) * c, int params)                                         \
-            {                                                                                                      \
-                return params ? MMAX_(back_group_of)(first, slopes, s, c, order, 1, masks, s->cols <= MMAX_WIDTH)  \
-                              : MMAX_(back_group_of)(first, slopes, s, c, order, 0, masks, s->cols <= MMAX_WIDTH); \
+/* The rows of a call, from the one at `row` on, of which `rows` are left. */
+#        define MMAX_INSTANCE(name, order, masks)                                                              \
+            MMAX_STATIC size_t MMAX_(back_##name##_params)(const MMAX_(back) * r, size_t row, size_t rows,     \
+                                                           MMAX_(slopes) * slopes, const mmax_shape *s,        \
+                                                           const MMAX_(call) * c)                              \
+            {                                                                                                  \
+                if (s->cols > MMAX_PAIR) {                                                                     \
+                    return MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 0); \
+                }                                                                                              \
+                return row % MMAX_WIDTH == 0 && rows >= MMAX_WIDTH && !s->lengths                              \
+                           ? MMAX_(back_group)(r, slopes, s, c, order, masks)                                  \
+                           : 0;                                                                                \
             }
-MMAX_INSTANCE(back_group_1, 1, 0)
-MMAX_INSTANCE(back_group_2, 2, 0)
-MMAX_INSTANCE(back_group_masked, 2, 1) /* of either order, as back_sigma_row */
+MMAX_INSTANCE(multimax1, 1, 0)
+MMAX_INSTANCE(multimax2, 2, 0)
+MMAX_INSTANCE(masked, 2, 1)
 #        undef MMAX_INSTANCE
+
+/* The rows of one chunk from `row` on that go without care; returns how many. *masks: whether those before had any. */
+MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int *masks, MMAX_(slopes) * slopes,
+                                          const mmax_shape *s, const MMAX_(call) * c, int function, int order,
+                                          int params)
+{
+    const size_t rows = s->lengths ? 1 : s->rows - row;
+    size_t done = 0;
+    if (order == 0) {
+        return function == MMAX_BACK_SOFTMAX     ? MMAX_(back_softmax)(r, rows, NULL, s, c)
+               : function == MMAX_BACK_SPARSEMAX ? MMAX_(back_sparsemax)(r, rows, NULL, s, c)
+               : function == MMAX_BACK_ENTMAX15  ? MMAX_(back_entmax15)(r, rows, NULL, s, c)
+                                                 : MMAX_(back_log)(r, rows, NULL, s, c);
+    }
+    if (!*masks && order == 1) {
+        done = params ? MMAX_(back_multimax1_params)(r, row, rows, slopes, s, c)
+                      : MMAX_(back_multimax1)(r, rows, slopes, s, c);
+    } else if (!*masks) {
+        done = params ? MMAX_(back_multimax2_params)(r, row, rows, slopes, s, c)
+                      : MMAX_(back_multimax2)(r, rows, slopes, s, c);
+    }
+    if (done == 0) {
+        done =
+            params ? MMAX_(back_masked_params)(r, row, rows, slopes, s, c) : MMAX_(back_masked)(r, rows, slopes, s, c);
+        *masks = done > 0;
+    }
+    return done;
+}
 #    endif
 #    undef MMAX_GRADIENT
+#    undef MMAX_TERMS
+#    undef MMAX_IS_TWO
 #    undef MMAX_LOADS
 #    undef MMAX_ACTIVE
 
 /* The second pass of a row leaves time in which the next row can come from the second cache: rows of up to so many bytes
- * have the next one's first pass before it, others ask for the next one meanwhile. */
-#    define MMAX_AHEAD_BYTES 2048
+ * ask for the next one meanwhile. */
 #    define MMAX_FETCH_BYTES 8192
 MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
                                  const mmax_real *x, const mmax_multimax_params *p, int function, int order,
@@ -7993,69 +8153,54 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
 {
     const int fast = MMAX_FAST && (function == MMAX_BACK_SOFTMAX || function == MMAX_BACK_ENTMAX15);
     const size_t bytes = s->cols * sizeof(mmax_real);
-    const int ahead = fast && s->cols > MMAX_PAIR && bytes <= MMAX_AHEAD_BYTES;
-    const int fetch = bytes > MMAX_AHEAD_BYTES && bytes <= MMAX_FETCH_BYTES;
+    const int fetch = s->cols > MMAX_EXP_CHUNK && bytes <= MMAX_FETCH_BYTES;
     MMAX_(call) call;
     MMAX_(back) next, r;
     MMAX_(slopes) slopes;
-    double mean = mmax_f64_from_bits(0x7ff8000000000000), next_mean = mean;
-    int masks = 0; /* whether the last group of short rows had any */
+    int masks = 0; /* whether the last short rows had any */
     (void)masks;
     MMAX_(prepare)(&call, function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
     call.scale = s->scale;
     if (order) {
         MMAX_(slopes_begin)(&slopes, p, &call, call.scale);
     }
-    next.gx = gx;
-    next.gy = gy;
-    next.y = y;
-    next.x = x;
-    next.n = s->cols;
-    next.roots = gx != gy && gx != y && bytes <= MMAX_LONG_BYTES;
-    r = next;
+    r.gx = gx;
+    r.gy = gy;
+    r.y = y;
+    r.x = x;
+    r.n = s->cols;
+    r.roots = gx != gy && gx != y && bytes <= MMAX_LONG_BYTES;
     for (size_t row = 0; row < s->rows; ++row) {
-        const int more = row + 1 < s->rows;
+        const int fetch_next = fetch && row + 1 < s->rows;
+        double mean = mmax_f64_from_bits(0x7ff8000000000000);
+        size_t done = 0;
+        r.n = s->lengths ? s->lengths[row] : s->cols;
 #    if MMAX_FAST
-        if (function == MMAX_BACK_SOFTMAX && s->cols <= MMAX_PAIR && !s->lengths && row % MMAX_WIDTH == 0 &&
-            s->rows - row >= MMAX_WIDTH) {
+        if (s->cols <= MMAX_EXP_CHUNK && !(function == MMAX_BACK_LOG && order)) {
             const MMAX_(back) copy = r;
-            int done = 0;
-            if (!masks) {
-                done = order == 0   ? MMAX_(back_group_0)(&copy, NULL, s, &call, 0)
-                       : order == 1 ? MMAX_(back_group_1)(&copy, &slopes, s, &call, gp != NULL)
-                                    : MMAX_(back_group_2)(&copy, &slopes, s, &call, gp != NULL);
-            }
-            if (order && !done) {
-                done = masks = MMAX_(back_group_masked)(&copy, &slopes, s, &call, gp != NULL);
-            }
-            if (done) {
-                MMAX_(back_skip)(&r, s, MMAX_WIDTH);
-                row += MMAX_WIDTH - 1;
-                continue;
-            }
+            done = MMAX_(back_short_rows)(&copy, row, &masks, &slopes, s, &call, function, order, gp != NULL);
         }
 #    endif
-        r.n = s->lengths ? s->lengths[row] : s->cols;
-        if (fast && (!ahead || row == 0)) {
-            mean = MMAX_(back_mean)(&r, &call, function, order, 0);
-        }
-        if ((ahead || fetch) && more) {
-            MMAX_(back_skip)(&next, s, 1);
-        }
-        if (ahead && more) {
-            next.n = s->lengths ? s->lengths[row + 1] : s->cols;
-            next_mean = MMAX_(back_mean)(&next, &call, function, order, 0);
-        }
-        if (gp) {
-            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 1, fetch && more, &next);
-        } else {
-            MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 0, fetch && more, &next);
+        if (done == 0) {
+            done = 1;
+            if (fast) {
+                mean = MMAX_(back_mean)(&r, &call, function, order, 0);
+            }
+            next = r;
+            if (fetch_next) {
+                MMAX_(back_skip)(&next, s, 1);
+            }
+            if (gp) {
+                MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 1, fetch_next, &next);
+            } else {
+                MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 0, fetch_next, &next);
+            }
         }
         if (gx && r.n < s->cols) {
             MMAX_(fill)(r.gx + r.n, s->cols - r.n, 0);
         }
-        MMAX_(back_skip)(&r, s, 1);
-        mean = next_mean;
+        MMAX_(back_skip)(&r, s, done);
+        row += done - 1;
     }
     if (order && gp) {
         MMAX_(slopes_end)(&slopes, gp, p, 1);
@@ -8285,6 +8430,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_hmin
 #    undef mmax_v_zip_low
 #    undef mmax_v_zip_high
+#    undef mmax_v_hsum
 #    undef mmax_d_zip_low
 #    undef mmax_d_zip_high
 #    undef mmax_v_collect
@@ -8365,9 +8511,9 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EACH_FUNCTION
 #    undef MMAX_EACH_ROW
 #    undef MMAX_SIDE_BY_SIDE
-#    undef MMAX_AHEAD_BYTES
 #    undef MMAX_FETCH_BYTES
 #    undef MMAX_SWEEP_PAIRS
+#    undef MMAX_PAIR_LANES
 #    undef MMAX_SWEEP_ON
 #    undef MMAX_SWEEP_ROWS
 #    undef MMAX_CALL_CHUNK

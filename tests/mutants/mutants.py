@@ -733,13 +733,13 @@ m("backward: an infinite sum of squares is not beyond", ": 1 / MMAX_REAL_MIN_ROO
 m("backward: large parameters are not seen", "most > 0 ?", "1 ?", "special_cases backward passes losses")
 
 m = function("MMAX_INLINE int MMAX_(back_sums)(", "avx2")
-m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
 m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_nle(squares[k], bound)); }", "",
   "special_cases")
 
 m = function("MMAX_INLINE double MMAX_(back_mean)(", "avx2")
 m("backward: not the mean of the support", "weights != 0 ? products / weights : products", "products", "backward")
 m("backward: a mean beyond the type", "mean = MMAX_(in_range)(mean);", "", "special_cases backward")
+m("backward: a short row's mean may overflow", "good && mmax_is_finite(totals[0])", "good", "special_cases")
 m("backward: no row needs care", "good && mmax_f64_is_finite(products) ? mean", "1 ? mean", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(back_row)(")
@@ -749,15 +749,35 @@ m("backward: gx is written, though left out, in a NaN row", "if (r.gx) {", "if (
 m = function("MMAX_INLINE void MMAX_(back_end)(", "avx2")
 m("backward: gx is written, though left out", "params, 0, 0, NULL);", "params, 0, 1, NULL);", "backward")
 
-m = function("MMAX_INLINE int MMAX_(back_group_of)(", "avx2")
-m("backward, short rows: those with NaN as well", "good &= mmax_f64_is_finite(totals[r]);", "", "bits")
-m("backward, short rows: a mean beyond the type", "mmax_v_min(mmax_v_load(minus_means), largest)",
-  "mmax_v_load(minus_means)", "bits")
-m("backward, short rows: a mean below the type", "mmax_v_set(-MMAX_REAL_MAX)", "mmax_v_load(minus_means)", "bits")
-m("backward, short rows: large scores as well", "good &= mmax_m_bits(bad) == 0;", "", "bits special_cases")
-m("backward, short rows: gx is written, though left out", "if (each.gx) {", "if (1) {", "bits")
-m("backward, short rows: gy's stride for y", "        row.gy += gy_stride;\n        row.y += y_stride;\n        if (order) {\n            row.x += x_stride;\n        }\n    }\n    return",
-  "        row.gy += y_stride;\n        row.y += y_stride;\n        if (order) {\n            row.x += x_stride;\n        }\n    }\n    return", "memory bits")
+m = function("MMAX_INLINE size_t MMAX_(back_short)(", "avx2")
+m("backward, short rows: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), largest));", "",
+  "special_cases")
+m("backward, short rows: large scores as well", "mmax_v_nle(one ? squares[0] : MMAX_(halved)(squares), bound)",
+  "mmax_m_none()", "bits special_cases")
+m("backward, short rows: roots of entmax15 that were never stored", "rooted = row.roots;", "rooted = 1;", "bits")
+m("backward, short rows: gy's stride for y", "row.y += y_stride;", "row.y += gy_stride;", "memory bits")
+m("backward, short rows: x stays", "row.x += x_stride;", "", "backward memory bits")
+m("backward, short rows: gx is written, though left out", "if (!params || row.gx) {                                   \\",
+  "if (1) { \\", "backward")
+
+m = function("MMAX_INLINE size_t MMAX_(back_group)(", "avx2")
+m("backward, groups: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(means), largest));", "",
+  "bits special_cases")
+m("backward, groups: large scores as well", "bad = mmax_m_or(bad, mmax_v_nle(MMAX_(halved)(squares), bound));", "",
+  "bits special_cases")
+m("backward, groups: gx is written, though left out", "if (each.gx) {", "if (1) {", "bits")
+
+m = function("MMAX_INLINE size_t MMAX_(back_short_rows)(", "avx2")
+m("backward: lengths of short rows are as the first", "s->lengths ? 1 : s->rows - row", "s->rows - row",
+  "special_cases bits")
+
+m = function("#    define MMAX_TERMS(r, at, left)", "avx2")
+m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) {", "if (0) {", "special_cases")
+m("backward: an infinite logarithm is not seen", "bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));",
+  "", "special_cases")
+
+m = function("#    define MMAX_SWEEP_PAIRS(n, sums, sum_count, totals, step)", "sse2")
+m("backward: short rows alone are summed up in double", "(n) <= MMAX_EXP_CHUNK;", "0;", "bits backward")
 
 m = function("#    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)", "avx2")
 m("backward, short rows: the sign of 0 at a mask", "if (masks || (careful", "if ((careful", "environment")
@@ -775,10 +795,7 @@ m("backward: y's stride for gy", "r->gy += rows * s->gy_stride;", "r->gy += rows
 m = function("MMAX_INLINE void MMAX_(backward)(", "avx2")
 m("backward: the scale of a logarithm is forgotten", "call.scale = s->scale;", "", "backward losses")
 m("backward: lengths ignored", "r.n = s->lengths ? s->lengths[row] : s->cols", "r.n = s->cols", "special_cases")
-m("backward: the next row's length is this one's", "next.n = s->lengths ? s->lengths[row + 1] : s->cols",
-  "next.n = r.n", "bits special_cases")
-m("backward: groups in spite of lengths", "s->cols <= MMAX_PAIR && !s->lengths &&", "s->cols <= MMAX_PAIR &&",
-  "special_cases bits")
+m("backward: a row is taken twice", "row += done - 1;", "row += done > 1 ? done - 2 : 0;", "memory bits special_cases")
 
 # ---- metrics ----
 m = function("MMAX_INLINE void MMAX_(metric_mean)(")
