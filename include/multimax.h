@@ -2550,11 +2550,15 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #    define MMAX_MASK      mmax_from_bits(MMAX_MASK_BITS)
 
 /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
-#    define MMAX_PAIR       (2 * MMAX_LANES)
-#    define MMAX_CHUNK      (8 * MMAX_LANES)
-#    define MMAX_EXP_CHUNK  (8 * MMAX_PAIR)
-#    define MMAX_CALL_CHUNK (4 * MMAX_CHUNK)
-#    define MMAX_BLOCK      (8 * MMAX_CHUNK)
+#    define MMAX_PAIR      (2 * MMAX_LANES)
+#    define MMAX_CHUNK     (8 * MMAX_LANES)
+#    define MMAX_EXP_CHUNK (8 * MMAX_PAIR)
+/* gp's sums have half as many lanes: with AVX-512 eight of them take eight registers. */
+#    define MMAX_CALL_LANES  (MMAX_LANES / 2)
+#    define MMAX_CALL_REGS   (MMAX_CALL_LANES / MMAX_WIDTH)
+#    define MMAX_CALL_BLOCKS 32 /* additions a lane */
+#    define MMAX_CALL_CHUNK  (MMAX_CALL_BLOCKS * MMAX_CALL_LANES)
+#    define MMAX_BLOCK       (8 * MMAX_CHUNK)
 
 typedef struct MMAX_(sum) {
     mmax_dvec sum[MMAX_DREGS];
@@ -2628,6 +2632,24 @@ MMAX_STATIC void MMAX_(sums_add)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REG
 {
     for (int i = 0; i < count; ++i) {
         MMAX_(sum_add)(&totals[i], lanes[i]);
+    }
+}
+
+/* The same of MMAX_CALL_LANES, which are cleared: the others would add 0. */
+MMAX_STATIC void MMAX_(sums_take)(MMAX_(sum) * totals, mmax_vec (*lanes)[MMAX_REGS], int count)
+{
+    for (int i = 0; i < count; ++i) {
+        MMAX_(sum) *const total = &totals[i];
+#    if MMAX_PASS_DOUBLE
+        MMAX_EACH_D(j) { total->sum[j] = MMAX_(two_sum)(total->sum[j], lanes[i][j], &total->error[j]); }
+#    elif MMAX_CALL_REGS == 1
+        mmax_dvec part[MMAX_DREGS];
+        MMAX_(fold_one)(lanes[i][0], part);
+        MMAX_EACH_D(j) { total->sum[j] = mmax_d_add(total->sum[j], part[j]); }
+#    else
+        MMAX_(sum_add)(total, lanes[i]);
+#    endif
+        MMAX_EACH_OF(k, MMAX_CALL_REGS) { lanes[i][k] = mmax_v_zero(); }
     }
 }
 
@@ -2729,72 +2751,90 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
                 const size_t end_ = (n)-chunk_ < MMAX_CHUNK ? (n) : chunk_ + MMAX_CHUNK; \
                 mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS];                          \
                 MMAX_LANES_CLEAR(lanes_all_, sum_count)                                  \
-                MMAX_SWEEP_LANES(chunk_, end_, step)                                     \
+                MMAX_SWEEP_LANES(chunk_, end_, MMAX_REGS, step)                          \
                 MMAX_LANES_FLUSH(sums, lanes_all_, sum_count)                            \
             }                                                                            \
         } while (0)
-/* The same for the rows of a call, in lanes of `on` that go to its sums after MMAX_CALL_CHUNK entries: eight sums of a
- * short row would take longer than its entries. */
-#    define MMAX_SWEEP_ON(n, on, sum_count, step)                                                  \
-        do {                                                                                       \
-            mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS];                                        \
-            memcpy(lanes_all_, (on)->lanes, (size_t)(sum_count) * sizeof lanes_all_[0]);           \
-            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_CALL_CHUNK) {                     \
-                const size_t end_ = (n)-chunk_ < MMAX_CALL_CHUNK ? (n) : chunk_ + MMAX_CALL_CHUNK; \
-                const size_t blocks_ = (end_ - chunk_ + MMAX_LANES - 1) / MMAX_LANES;              \
-                if ((on)->blocks + blocks_ > MMAX_CALL_CHUNK / MMAX_LANES) {                       \
-                    MMAX_LANES_FLUSH((on)->sums, lanes_all_, sum_count)                            \
-                    MMAX_LANES_CLEAR(lanes_all_, sum_count)                                        \
-                    (on)->blocks = 0;                                                              \
-                }                                                                                  \
-                (on)->blocks += blocks_;                                                           \
-                MMAX_SWEEP_LANES(chunk_, end_, step)                                               \
-            }                                                                                      \
-            memcpy((on)->lanes, lanes_all_, (size_t)(sum_count) * sizeof lanes_all_[0]);           \
-        } while (0)
-/* The entries of a chunk; also in what is left over, register k takes part in the sums of register k. */
-#    define MMAX_SWEEP_LANES(from, end, step)                                                            \
-        {                                                                                                \
-            size_t at_ = (from);                                                                         \
-            for (; at_ + MMAX_LANES <= (end); at_ += MMAX_LANES) {                                       \
-                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, all_) } \
-            }                                                                                            \
-            if (at_ < (end)) {                                                                           \
-                MMAX_EACH(k_)                                                                            \
-                {                                                                                        \
-                    const size_t from_ = at_ + (size_t)(k_ * MMAX_WIDTH);                                \
-                    if (from_ < (end)) {                                                                 \
-                        step(from_, (ptrdiff_t)((end)-from_), k_, all_)                                  \
-                    }                                                                                    \
-                }                                                                                        \
-            }                                                                                            \
+/* The entries of a chunk; also in what is left over, register k takes part in the sums of register k % registers. */
+#    define MMAX_SWEEP_LANES(from, end, registers, step)                                                               \
+        {                                                                                                              \
+            size_t at_ = (from);                                                                                       \
+            for (; at_ + MMAX_LANES <= (end); at_ += MMAX_LANES) {                                                     \
+                MMAX_EACH(k_) { step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_ % (registers), all_) } \
+            }                                                                                                          \
+            if (at_ < (end)) {                                                                                         \
+                MMAX_EACH(k_)                                                                                          \
+                {                                                                                                      \
+                    const size_t from_ = at_ + (size_t)(k_ * MMAX_WIDTH);                                              \
+                    if (from_ < (end)) {                                                                               \
+                        step(from_, (ptrdiff_t)((end)-from_), k_ % (registers), all_)                                  \
+                    }                                                                                                  \
+                }                                                                                                      \
+            }                                                                                                          \
         }
 
+/* The same for the rows of a call, in lanes of `on` that go to its sums after MMAX_CALL_BLOCKS additions: eight sums of
+ * a short row would take longer than its entries.
+ */
+#    define MMAX_CALL_BLOCKS_OF(count)   (((count) + MMAX_CALL_LANES - 1) / MMAX_CALL_LANES)
+#    define MMAX_CALL_IS_FULL(on, count) ((on)->blocks + MMAX_CALL_BLOCKS_OF(count) > MMAX_CALL_BLOCKS)
+#    define MMAX_CALL_FLUSH(on, sum_count)                        \
+        do {                                                      \
+            MMAX_(sums_take)((on)->sums, (on)->lanes, sum_count); \
+            (on)->blocks = 0;                                     \
+        } while (0)
+/* Register k of the lanes to and from those of another array */
+#    define MMAX_CALL_LOAD(lanes_there, on, k, sum_count) \
+        MMAX_UNROLL for (int i_ = 0; i_ < (sum_count); ++i_) { lanes_there[i_][0] = (on)->lanes[i_][k]; }
+#    define MMAX_CALL_STORE(lanes_there, on, k, sum_count) \
+        MMAX_UNROLL for (int i_ = 0; i_ < (sum_count); ++i_) { (on)->lanes[i_][k] = lanes_there[i_][0]; }
+/* Register by register of the lanes, so that the eight sums of one stay in registers. */
+#    define MMAX_SWEEP_ON(n, on, sum_count, step)                                                  \
+        do {                                                                                       \
+            for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_CALL_CHUNK) {                     \
+                const size_t end_ = (n)-chunk_ < MMAX_CALL_CHUNK ? (n) : chunk_ + MMAX_CALL_CHUNK; \
+                if (MMAX_CALL_IS_FULL(on, end_ - chunk_)) {                                        \
+                    MMAX_CALL_FLUSH(on, sum_count);                                                \
+                }                                                                                  \
+                (on)->blocks += MMAX_CALL_BLOCKS_OF(end_ - chunk_);                                \
+                for (size_t k_ = 0; k_ < MMAX_CALL_REGS; ++k_) {                                   \
+                    size_t at_ = chunk_ + k_ * MMAX_WIDTH;                                         \
+                    mmax_vec lanes_strip_[MMAX_MOST_SUMS][MMAX_REGS];                              \
+                    MMAX_CALL_LOAD(lanes_strip_, on, k_, sum_count)                                \
+                    for (; at_ + MMAX_WIDTH <= end_; at_ += MMAX_CALL_LANES) {                     \
+                        step(at_, (ptrdiff_t)MMAX_WIDTH, 0, strip_)                                \
+                    }                                                                              \
+                    if (at_ < end_) {                                                              \
+                        step(at_, (ptrdiff_t)(end_ - at_), 0, strip_)                              \
+                    }                                                                              \
+                    MMAX_CALL_STORE(lanes_strip_, on, k_, sum_count)                               \
+                }                                                                                  \
+            }                                                                                      \
+        } while (0)
+
 /* The same for `rows` short rows, register by register of all of them: step(r, at, left, lanes, k) adds to lanes[i][k]. */
-#    define MMAX_SWEEP_ROWS(rows, n, on, sum_count, step)                                                         \
-        do {                                                                                                      \
-            const size_t blocks_ = ((n) + MMAX_LANES - 1) / MMAX_LANES;                                           \
-            for (size_t begun_ = 0, end_; begun_ < (rows); begun_ = end_) {                                       \
-                size_t fit_ = (MMAX_CALL_CHUNK / MMAX_LANES - (on)->blocks) / blocks_;                            \
-                if (fit_ == 0) {                                                                                  \
-                    MMAX_(sums_add)((on)->sums, (on)->lanes, sum_count);                                          \
-                    MMAX_LANES_CLEAR((on)->lanes, sum_count)                                                      \
-                    (on)->blocks = 0;                                                                             \
-                    fit_ = MMAX_CALL_CHUNK / MMAX_LANES / blocks_;                                                \
-                }                                                                                                 \
-                end_ = (rows)-begun_ < fit_ ? (rows) : begun_ + fit_;                                             \
-                (on)->blocks += (end_ - begun_) * blocks_;                                                        \
-                for (size_t k_ = 0; k_ < MMAX_REGS && k_ * MMAX_WIDTH < (n); ++k_) {                              \
-                    mmax_vec strip_[MMAX_MOST_SUMS][MMAX_REGS];                                                   \
-                    MMAX_UNROLL for (int i_ = 0; i_ < (sum_count); ++i_) { strip_[i_][0] = (on)->lanes[i_][k_]; } \
-                    for (size_t r_ = begun_; r_ < end_; ++r_) {                                                   \
-                        for (size_t at_ = k_ * MMAX_WIDTH; at_ < (n); at_ += MMAX_LANES) {                        \
-                            step(r_, at_, (ptrdiff_t)((n)-at_), strip_, 0)                                        \
-                        }                                                                                         \
-                    }                                                                                             \
-                    MMAX_UNROLL for (int i_ = 0; i_ < (sum_count); ++i_) { (on)->lanes[i_][k_] = strip_[i_][0]; } \
-                }                                                                                                 \
-            }                                                                                                     \
+#    define MMAX_SWEEP_ROWS(rows, n, on, sum_count, step)                                       \
+        do {                                                                                    \
+            const size_t blocks_ = MMAX_CALL_BLOCKS_OF(n);                                      \
+            for (size_t begun_ = 0, end_; begun_ < (rows); begun_ = end_) {                     \
+                size_t fit_ = (MMAX_CALL_BLOCKS - (on)->blocks) / blocks_;                      \
+                if (fit_ == 0) {                                                                \
+                    MMAX_CALL_FLUSH(on, sum_count);                                             \
+                    fit_ = MMAX_CALL_BLOCKS / blocks_;                                          \
+                }                                                                               \
+                end_ = (rows)-begun_ < fit_ ? (rows) : begun_ + fit_;                           \
+                (on)->blocks += (end_ - begun_) * blocks_;                                      \
+                for (size_t k_ = 0; k_ < MMAX_CALL_REGS && k_ * MMAX_WIDTH < (n); ++k_) {       \
+                    mmax_vec strip_[MMAX_MOST_SUMS][MMAX_REGS];                                 \
+                    MMAX_CALL_LOAD(strip_, on, k_, sum_count)                                   \
+                    for (size_t r_ = begun_; r_ < end_; ++r_) {                                 \
+                        for (size_t at_ = k_ * MMAX_WIDTH; at_ < (n); at_ += MMAX_CALL_LANES) { \
+                            step(r_, at_, (ptrdiff_t)((n)-at_), strip_, 0)                      \
+                        }                                                                       \
+                    }                                                                           \
+                    MMAX_CALL_STORE(strip_, on, k_, sum_count)                                  \
+                }                                                                               \
+            }                                                                                   \
         } while (0)
 
 /* The same by pairs of entries MMAX_LANES apart: step(at, left) adds to terms_[i], which then goes to sums[i]. Half as
@@ -4702,7 +4742,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
                 pair[k] = mmax_v_add(pair[k], MMAX_(first_upto)(logit, left));                            \
             }
         if (function == MMAX_EVSOFTMAX) {
-            MMAX_SWEEP_LANES(0, n, MMAX_STEP)
+            MMAX_SWEEP_LANES(0, n, MMAX_REGS, MMAX_STEP)
         } else {
             MMAX_SWEEP(n, MMAX_STEP);
         }
@@ -5584,7 +5624,7 @@ MMAX_INLINE void MMAX_(slopes_target)(MMAX_(slopes) * t, double g, double s, int
 MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, const mmax_multimax_params *p,
                                    double factor)
 {
-    MMAX_(sums_add)(t->sums, t->lanes, 4 * p->order);
+    MMAX_CALL_FLUSH(t, 4 * p->order);
     MMAX_(targets_join)(t, p->order);
     for (int i = 0; i < p->order; ++i) {
         const double n = i + 1; /* the order of the term */
@@ -7971,6 +8011,9 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
     MMAX_(back) row = *first;
     MMAX_(kinks) kinks;
     size_t done = 0;
+    const int call_sums = params && MMAX_CALL_REGS == 1 ? 4 * order : 0;
+    mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS]; /* of gp: where they are one register each, over all rows */
+    MMAX_CALL_LOAD(lanes_all_, slopes, 0, call_sums)
     if (order) {
         kinks = slopes->kinks;
     }
@@ -8008,8 +8051,20 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
             if (!params || row.gx) {                                   \
                 MMAX_(store_upto)(row.gx + at, left, g_);              \
             }
-        if (params) {
+        if (params && MMAX_CALL_REGS > 1) {
             MMAX_SWEEP_ON(n, slopes, 4 * order, MMAX_STEP);
+        } else if (params) {
+            if (MMAX_CALL_IS_FULL(slopes, n)) {
+                MMAX_CALL_STORE(lanes_all_, slopes, 0, call_sums)
+                MMAX_CALL_FLUSH(slopes, 4 * order);
+                MMAX_CALL_LOAD(lanes_all_, slopes, 0, call_sums)
+            }
+            slopes->blocks += MMAX_CALL_BLOCKS_OF(n);
+            if (one) {
+                MMAX_STEP(0, (ptrdiff_t)n, 0, all_)
+            } else {
+                MMAX_SWEEP_LANES(0, n, MMAX_CALL_REGS, MMAX_STEP)
+            }
         } else {
             mmax_vec(*const lanes_block_)[MMAX_REGS] = NULL, (*const lanes_rest_)[MMAX_REGS] = NULL;
             if (one) {
@@ -8028,6 +8083,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
             row.x += x_stride;
         }
     }
+    MMAX_CALL_STORE(lanes_all_, slopes, 0, call_sums)
     return done;
 }
 #        define MMAX_INSTANCE(name, function, order, careful, masks)                                          \
@@ -8093,17 +8149,19 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
     return MMAX_WIDTH;
 }
 /* The rows of a call, from the one at `row` on, of which `rows` are left. */
-#        define MMAX_INSTANCE(name, order, masks)                                                              \
-            MMAX_STATIC size_t MMAX_(back_##name##_params)(const MMAX_(back) * r, size_t row, size_t rows,     \
-                                                           MMAX_(slopes) * slopes, const mmax_shape *s,        \
-                                                           const MMAX_(call) * c)                              \
-            {                                                                                                  \
-                if (s->cols > MMAX_PAIR) {                                                                     \
-                    return MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 0); \
-                }                                                                                              \
-                return row % MMAX_WIDTH == 0 && rows >= MMAX_WIDTH && !s->lengths                              \
-                           ? MMAX_(back_group)(r, slopes, s, c, order, masks)                                  \
-                           : 0;                                                                                \
+#        define MMAX_INSTANCE(name, order, masks)                                                                    \
+            MMAX_STATIC size_t MMAX_(back_##name##_params)(const MMAX_(back) * r, size_t row, size_t rows,           \
+                                                           MMAX_(slopes) * slopes, const mmax_shape *s,              \
+                                                           const MMAX_(call) * c)                                    \
+            {                                                                                                        \
+                if (s->cols > MMAX_PAIR || MMAX_CALL_REGS == 1) {                                                    \
+                    return s->cols <= MMAX_WIDTH                                                                     \
+                               ? MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 1)  \
+                               : MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 0); \
+                }                                                                                                    \
+                return row % MMAX_WIDTH == 0 && rows >= MMAX_WIDTH && !s->lengths                                    \
+                           ? MMAX_(back_group)(r, slopes, s, c, order, masks)                                        \
+                           : 0;                                                                                      \
             }
 MMAX_INSTANCE(multimax1, 1, 0)
 MMAX_INSTANCE(multimax2, 2, 0)
@@ -8516,7 +8574,15 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_PAIR_LANES
 #    undef MMAX_SWEEP_ON
 #    undef MMAX_SWEEP_ROWS
+#    undef MMAX_CALL_LANES
+#    undef MMAX_CALL_REGS
+#    undef MMAX_CALL_BLOCKS
 #    undef MMAX_CALL_CHUNK
+#    undef MMAX_CALL_BLOCKS_OF
+#    undef MMAX_CALL_IS_FULL
+#    undef MMAX_CALL_FLUSH
+#    undef MMAX_CALL_LOAD
+#    undef MMAX_CALL_STORE
 #    undef MMAX_PAIR_STEP
 #    undef MMAX_MOST_ROWS
 #    undef MMAX_HALVE

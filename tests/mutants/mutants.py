@@ -101,13 +101,24 @@ m("f64 sum: roundings are added with the wrong sign", "mmax_d_add(*error, lost)"
 m = function("#    define MMAX_SWEEP(n, step)", "avx2")
 m("sweep: the last entry is missed", "for (; at_ < (n);", "for (; at_ + 1 < (n);", "special_cases")
 
-m = function("#    define MMAX_SWEEP_LANES(from, end, step)", "avx2")
+m = function("#    define MMAX_SWEEP_LANES(from, end, registers, step)", "avx2")
 m("sweep with sums: a register of one entry is missed", "if (from_ < (end)) {", "if (from_ + 1 < (end)) {",
   "special_cases forward")
 
 m = function("#    define MMAX_SWEEP_ON(n, on, sum_count, step)", "avx2")
-m("sums over a call: a full chunk is forgotten", "MMAX_LANES_FLUSH((on)->sums, lanes_all_, sum_count)", "", "backward")
-m("sums over a call: never cleared", "MMAX_LANES_CLEAR(lanes_all_, sum_count)", "", "backward")
+m("sums over a call: the end of a row is missed", "if (at_ < end_) {", "if (0) {", "backward")
+m("sums over a call: without the second register", "k_ < MMAX_CALL_REGS; ++k_", "k_ < 1; ++k_", "backward")
+
+m = function("#    define MMAX_CALL_IS_FULL(on, count)", "avx2")
+m("sums over a call: more and more additions a lane", "(on)->blocks + MMAX_CALL_BLOCKS_OF(count) > MMAX_CALL_BLOCKS", "0",
+  "backward losses")
+
+m = function("MMAX_STATIC void MMAX_(sums_take)(", "avx512")
+m("sums over a call: f64 forgets its lanes", "MMAX_EACH_D(j) { total->sum[j] = MMAX_(two_sum)",
+  "for (int j = 1; j < MMAX_DREGS; ++j) { total->sum[j] = MMAX_(two_sum)", "backward")
+m("sums over a call: never cleared", "lanes[i][k] = mmax_v_zero();", "", "backward")
+m("sums over a call: f32 forgets a half", "total->sum[j] = mmax_d_add(total->sum[j], part[j]);",
+  "total->sum[j] = part[j];", "backward")
 
 m = function("#    define MMAX_SWEEP_SUM(n, sums, sum_count, step)", "avx2")
 m("sweep with sums: a chunk less", "chunk_ < (n); chunk_ += MMAX_CHUNK", "chunk_ + MMAX_CHUNK < (n) || chunk_ == 0; "
@@ -454,9 +465,9 @@ m("short rows: gx unscaled", "(scale / rows[r].sum)", "(1 / rows[r].sum)", "bits
 
 m = function("#    define MMAX_SWEEP_ROWS(rows, n, on, sum_count, step)", "avx2")
 m("sums over short rows: too many before a flush", "- (on)->blocks) / blocks_;", ") / blocks_;", "bits")
-m("sums over short rows: forgotten", "MMAX_(sums_add)((on)->sums, (on)->lanes, sum_count);", "", "bits")
-m("sums over short rows: never cleared", "MMAX_LANES_CLEAR((on)->lanes, sum_count)", "", "bits")
-m("sums over short rows: without the second register", "k_ < MMAX_REGS && k_ * MMAX_WIDTH < (n)", "k_ < 1", "bits losses")
+m("sums over short rows: forgotten", "MMAX_CALL_FLUSH(on, sum_count);", "(on)->blocks = 0;", "bits")
+m("sums over short rows: without the second register", "k_ < MMAX_CALL_REGS && k_ * MMAX_WIDTH < (n)", "k_ < 1",
+  "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(normalise)(", "avx2")
 m("short rows: of the last group as many as of the others", "done - begun < MMAX_WIDTH ? done - begun : MMAX_WIDTH",
@@ -701,7 +712,7 @@ m("tanhmax backward: NaN is not seen",
   "mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total) || !mmax_f64_is_finite(sum_total)", "0", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(slopes_end)(")
-m("gp: the last entries are not in the sums yet", "MMAX_(sums_add)(t->sums, t->lanes, 4 * p->order);", "", "backward")
+m("gp: the last entries are not in the sums yet", "MMAX_CALL_FLUSH(t, 4 * p->order);", "", "backward")
 
 # ---- seglu ----
 m = function("MMAX_STATIC void MMAX_(seglu)(")
@@ -759,6 +770,12 @@ m("backward, short rows: gy's stride for y", "row.y += y_stride;", "row.y += gy_
 m("backward, short rows: x stays", "row.x += x_stride;", "", "backward memory bits")
 m("backward, short rows: gx is written, though left out", "if (!params || row.gx) {                                   \\",
   "if (1) { \\", "backward")
+
+m = function("MMAX_INLINE size_t MMAX_(back_short)(", "avx512")
+m("backward, short rows: gp has no more of a row after a flush", "MMAX_CALL_FLUSH(slopes, 4 * order);\n                MMAX_CALL_LOAD",
+  "MMAX_CALL_FLUSH(slopes, 4 * order);\n                if (0) MMAX_CALL_LOAD", "backward bits")
+m("backward, short rows: gp misses the last rows", "MMAX_CALL_STORE(lanes_all_, slopes, 0, call_sums)\n    return", "return",
+  "backward bits")
 
 m = function("MMAX_INLINE size_t MMAX_(back_group)(", "avx2")
 m("backward, groups: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(means), largest));", "",
