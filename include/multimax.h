@@ -8100,7 +8100,9 @@ MMAX_INSTANCE(entmax15, MMAX_BACK_ENTMAX15, 0, 0, 0)
 MMAX_INSTANCE(log, MMAX_BACK_LOG, 0, 1, 0)
 MMAX_INSTANCE(multimax1, MMAX_BACK_SOFTMAX, 1, 0, 0)
 MMAX_INSTANCE(multimax2, MMAX_BACK_SOFTMAX, 2, 0, 0)
-MMAX_INSTANCE(masked, MMAX_BACK_SOFTMAX, 2, 0, 1) /* of either order, as back_sigma_row */
+/* of either order, as back_sigma_row: */
+MMAX_INSTANCE(masked, MMAX_BACK_SOFTMAX, 2, 0, 1)
+MMAX_INSTANCE(log_multimax, MMAX_BACK_LOG, 2, 1, 0)
 #        undef MMAX_INSTANCE
 
 /* MultiMax with gp: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, so that the eight sums stay in registers.
@@ -8167,6 +8169,11 @@ MMAX_INSTANCE(multimax1, 1, 0)
 MMAX_INSTANCE(multimax2, 2, 0)
 MMAX_INSTANCE(masked, 2, 1)
 #        undef MMAX_INSTANCE
+MMAX_STATIC size_t MMAX_(back_log_multimax_params)(const MMAX_(back) * r, size_t rows, MMAX_(slopes) * slopes,
+                                                   const mmax_shape *s, const MMAX_(call) * c)
+{
+    return MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_LOG, 2, 1, 1, 0, 0);
+}
 
 /* The rows of one chunk from `row` on that go without care; returns how many. *masks: whether those before had any. */
 MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int *masks, MMAX_(slopes) * slopes,
@@ -8180,6 +8187,10 @@ MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int
                : function == MMAX_BACK_SPARSEMAX ? MMAX_(back_sparsemax)(r, rows, NULL, s, c)
                : function == MMAX_BACK_ENTMAX15  ? MMAX_(back_entmax15)(r, rows, NULL, s, c)
                                                  : MMAX_(back_log)(r, rows, NULL, s, c);
+    }
+    if (function == MMAX_BACK_LOG) {
+        return params ? MMAX_(back_log_multimax_params)(r, rows, slopes, s, c)
+                      : MMAX_(back_log_multimax)(r, rows, slopes, s, c);
     }
     if (!*masks && order == 1) {
         done = params ? MMAX_(back_multimax1_params)(r, row, rows, slopes, s, c)
@@ -8234,7 +8245,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
         size_t done = 0;
         r.n = s->lengths ? s->lengths[row] : s->cols;
 #    if MMAX_FAST
-        if (s->cols <= MMAX_EXP_CHUNK && !(function == MMAX_BACK_LOG && order)) {
+        if (s->cols <= MMAX_EXP_CHUNK) {
             const MMAX_(back) copy = r;
             done = MMAX_(back_short_rows)(&copy, row, &masks, &slopes, s, &call, function, order, gp != NULL);
         }
