@@ -1151,6 +1151,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   exponent(a)          f64: k as a number, mantissa(a)   a / 2^k, within [sqrt(1/2), sqrt(2)]; for a >= 1
  *   widen(p)             f64: MMAX_WIDTH floats
  *   whole(a)             rounded toward 0, for |a| below 2^31, and
+ *   hsum(a)              in every lane the sum of all, their halves being added until one is left
  *   zip_low, zip_high(a, b)   a0 b0 a1 b1 .. from the first, from the last half of the lanes; d_zip_ for mmax_dvec
  *                        (only where rows go side by side: AVX-512, AVX2, NEON)
  *   MMAX_(fold_one)(a, out)   f32: a register to 8 doubles, halves being added where it has 16; where there is zip
@@ -2082,6 +2083,16 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     const float64x2_t two = vaddq_f64(vaddq_f64(sum[0], sum[2]), vaddq_f64(sum[1], sum[3]));
     return vgetq_lane_f64(two, 0) + vgetq_lane_f64(two, 1);
 }
+MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
+{
+#        if MMAX_PASS_DOUBLE
+    return vaddq_f64(a, vextq_f64(a, a, 1));
+#        else
+    a = vaddq_f32(a, vextq_f32(a, a, 2));
+    return vaddq_f32(a, vrev64q_f32(a));
+#        endif
+}
+#        define mmax_v_hsum(a) MMAX_(hsum)(a)
 #        if !MMAX_PASS_DOUBLE
 MMAX_INLINE void MMAX_(fold_one)(float32x4_t a, mmax_dvec *out)
 {
@@ -2553,7 +2564,8 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #    define MMAX_PAIR      (2 * MMAX_LANES)
 #    define MMAX_CHUNK     (8 * MMAX_LANES)
 #    define MMAX_EXP_CHUNK (8 * MMAX_PAIR)
-/* gp's sums have half as many lanes: with AVX-512 eight of them take eight registers. */
+/* gp's sums have half as many lanes: with AVX-512 eight of them take eight registers. A row of MMAX_EXP_CHUNK entries
+ * fits into an empty MMAX_CALL_CHUNK. */
 #    define MMAX_CALL_LANES  (MMAX_LANES / 2)
 #    define MMAX_CALL_REGS   (MMAX_CALL_LANES / MMAX_WIDTH)
 #    define MMAX_CALL_BLOCKS 32 /* additions a lane */
@@ -8012,7 +8024,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
     MMAX_(kinks) kinks;
     size_t done = 0;
     const int call_sums = params && MMAX_CALL_REGS == 1 ? 4 * order : 0;
-    mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS]; /* of gp: where they are one register each, over all rows */
+    mmax_vec lanes_all_[MMAX_MOST_SUMS][MMAX_REGS]; /* gp's: of one register they stay there over all rows */
     MMAX_CALL_LOAD(lanes_all_, slopes, 0, call_sums)
     if (order) {
         kinks = slopes->kinks;
@@ -8157,7 +8169,7 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
                                                            const MMAX_(call) * c)                                    \
             {                                                                                                        \
                 if (s->cols > MMAX_PAIR || MMAX_CALL_REGS == 1) {                                                    \
-                    return s->cols <= MMAX_WIDTH                                                                     \
+                    return s->cols <= MMAX_WIDTH && MMAX_CALL_REGS == 1                                              \
                                ? MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 1)  \
                                : MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 0); \
                 }                                                                                                    \
