@@ -8162,20 +8162,19 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
 #        undef MMAX_STEP
     return MMAX_WIDTH;
 }
-/* The rows of a call, from the one at `row` on, of which `rows` are left. */
-#        define MMAX_INSTANCE(name, order, masks)                                                                    \
-            MMAX_STATIC size_t MMAX_(back_##name##_params)(const MMAX_(back) * r, size_t row, size_t rows,           \
-                                                           MMAX_(slopes) * slopes, const mmax_shape *s,              \
-                                                           const MMAX_(call) * c)                                    \
-            {                                                                                                        \
-                if (s->cols > MMAX_PAIR || MMAX_CALL_REGS == 1) {                                                    \
-                    return s->cols <= MMAX_WIDTH && MMAX_CALL_REGS == 1                                              \
-                               ? MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 1)  \
-                               : MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 0); \
-                }                                                                                                    \
-                return row % MMAX_WIDTH == 0 && rows >= MMAX_WIDTH && !s->lengths                                    \
-                           ? MMAX_(back_group)(r, slopes, s, c, order, masks)                                        \
-                           : 0;                                                                                      \
+/* The rows of a call, from the one at `row` on, of which `rows` are left, or 1 of those with lengths. */
+#        define MMAX_INSTANCE(name, order, masks)                                                                     \
+            MMAX_STATIC size_t MMAX_(back_##name##_params)(const MMAX_(back) * r, size_t row, size_t rows,            \
+                                                           MMAX_(slopes) * slopes, const mmax_shape *s,               \
+                                                           const MMAX_(call) * c)                                     \
+            {                                                                                                         \
+                if (s->cols > MMAX_PAIR || MMAX_CALL_REGS == 1) {                                                     \
+                    return s->cols <= MMAX_WIDTH && MMAX_CALL_REGS == 1                                               \
+                               ? MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 1)   \
+                               : MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 0);  \
+                }                                                                                                     \
+                return row % MMAX_WIDTH == 0 && rows >= MMAX_WIDTH ? MMAX_(back_group)(r, slopes, s, c, order, masks) \
+                                                                   : 0;                                               \
             }
 MMAX_INSTANCE(multimax1, 1, 0)
 MMAX_INSTANCE(multimax2, 2, 0)
