@@ -8133,9 +8133,10 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
     MMAX_(back) row = *first;
     mmax_vec squares[MMAX_REGS], means;
     mmax_mask bad = mmax_m_none();
+    (void)masked; /* for rows that need care */
     MMAX_EACH(k) { squares[k] = zero; }
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
-        mmax_vec lanes_[1][MMAX_REGS];
+        mmax_vec lanes_[2][MMAX_REGS];
 #        define MMAX_STEP(at, left) MMAX_TERMS(&row, at, left)
         MMAX_PAIR_LANES(0, n, 1, MMAX_STEP)
 #        undef MMAX_STEP
