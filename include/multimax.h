@@ -8249,7 +8249,6 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     r.gy = gy;
     r.y = y;
     r.x = x;
-    r.n = s->cols;
     r.roots = gx != gy && gx != y && bytes <= MMAX_LONG_BYTES;
     for (size_t row = 0; row < s->rows; ++row) {
         const int fetch_next = fetch && row + 1 < s->rows;
