@@ -269,7 +269,8 @@ MMAX_DECLARE mmax_status mmax_entmax15_f64(double *y, const double *x, mmax_shap
  * y_i = w_i exp(s_i) / sum w_k exp(s_k), w = 1 where s_i >= mean(s), else epsilon
  *
  *   epsilon   in [0,1]: 0 for inference, 1e-6 for training
- *   special   an entry within rounding of the mean may fall on either side, never all below; the mean does not overflow
+ *   special   an entry within rounding of the mean (4 ULP of the mean of |s|) may fall on either side, never all below;
+ *             the mean does not overflow
  *   error     at most 6 ULP in every entry that is a normal number
  *   cost      3 passes as softmax; one more for the mean of a row with masked entries
  *   backward  mmax_evsoftmax_backward_f32 needs y only; mmax_evsoftmax_loss_f32 where a cross-entropy follows
@@ -2906,16 +2907,17 @@ MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
 /* ---- sums of short rows where the type's own digits are enough ----
  * Of partial sums over a row of one chunk (MMAX_EXP_CHUNK), the lanes' halves are added until one is left.
  */
-MMAX_INLINE mmax_vec MMAX_(halved)(const mmax_vec *pair)
+MMAX_INLINE mmax_vec MMAX_(halved_of)(const mmax_vec *sums, int registers)
 {
     mmax_vec lanes[MMAX_REGS];
-    MMAX_EACH(k) { lanes[k] = pair[k]; }
-    MMAX_UNROLL for (int half = MMAX_REGS / 2; half > 0; half /= 2)
+    MMAX_EACH_OF(k, registers) { lanes[k] = sums[k]; }
+    MMAX_UNROLL for (int half = registers / 2; half > 0; half /= 2)
     {
         MMAX_UNROLL for (int k = 0; k < half; ++k) { lanes[k] = mmax_v_add(lanes[k], lanes[k + half]); }
     }
     return lanes[0];
 }
+MMAX_INLINE mmax_vec MMAX_(halved)(const mmax_vec *pair) { return MMAX_(halved_of)(pair, MMAX_REGS); }
 MMAX_INLINE mmax_real MMAX_(tree_total)(const mmax_vec *pair) { return MMAX_(lane)(mmax_v_hsum(MMAX_(halved)(pair))); }
 
 /* ---- what a call prepares once ---- */
@@ -3763,22 +3765,43 @@ MMAX_STATIC void MMAX_(scale)(mmax_real *y, size_t n, double sum, int kind)
     }
 }
 
-/* The mean of the active entries when the plain sum overflowed or met a mask; NaN for a row with NaN. */
+/* Of n <= MMAX_PAIR logits the sum of the active ones, and how many they are, in the type's own digits. */
+MMAX_INLINE void MMAX_(short_mean)(double *sum, double *count, const mmax_real *x, size_t n)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
+    mmax_vec sums[MMAX_CALL_REGS], ones[MMAX_CALL_REGS];
+    MMAX_EACH_OF(k, MMAX_CALL_REGS) { sums[k] = ones[k] = mmax_v_zero(); }
+    for (size_t at = 0, k = 0; at < n; at += MMAX_WIDTH, k = (k + 1) % MMAX_CALL_REGS) {
+        const mmax_vec logit = MMAX_(load_upto)(x + at, (ptrdiff_t)(n - at), masked);
+        const mmax_mask active = mmax_v_nle(logit, masked);
+        sums[k] = mmax_v_add(sums[k], mmax_v_keep(active, logit));
+        ones[k] = mmax_v_add(ones[k], mmax_v_keep(active, one));
+    }
+    *sum = (double)MMAX_(lane)(mmax_v_hsum(MMAX_(halved_of)(sums, MMAX_CALL_REGS)));
+    *count = (double)MMAX_(lane)(mmax_v_hsum(MMAX_(halved_of)(ones, MMAX_CALL_REGS)));
+}
+
+/* The mean of the active entries of a short row, or when the plain sum overflowed or met a mask; NaN for a row with
+ * NaN. */
 MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
     double sum, tiny_sum = 0, count;
-    MMAX_(sum) sums[2];
-    MMAX_(sums_clear)(sums, 2);
+    if (n <= MMAX_PAIR) {
+        MMAX_(short_mean)(&sum, &count, x, n);
+    } else {
+        MMAX_(sum) sums[2];
+        MMAX_(sums_clear)(sums, 2);
 #    define MMAX_STEP(at, left, k, part)                                                 \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                   \
         const mmax_mask active = mmax_v_nle(logit, masked);                              \
         lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, logit)); \
         lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));
-    MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
+        MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
-    sum = MMAX_(sum_total)(&sums[0]);
-    count = MMAX_(sum_total)(&sums[1]);
+        sum = MMAX_(sum_total)(&sums[0]);
+        count = MMAX_(sum_total)(&sums[1]);
+    }
     if (mmax_f64_is_finite(sum)) {
         *mean = sum / count;
         return;
@@ -3821,7 +3844,7 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *y, const mm
     }
     if (function == MMAX_EVSOFTMAX) {
         double mean = e.sum / (double)n;
-        if (MMAX_UNLIKELY(!mmax_f64_is_finite(e.sum))) {
+        if (n <= MMAX_PAIR || !mmax_f64_is_finite(e.sum)) {
             MMAX_(careful_mean)(&mean, x, n);
         }
         if (mmax_f64_is_nan(mean)) {
@@ -4631,10 +4654,10 @@ typedef struct MMAX_(origins) {
     int good; /* 0 if a score is infinite or too large, or a row of a loss has no target: then row by row */
 } MMAX_(origins);
 
-/* `high` holds MMAX_WIDTH scores of each row, the largest among them, `totals` and `counts` are what EvSoftMax's means
- * come from. `good` is what all_usual says. */
-MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, int good, const double *totals,
-                                   const double *counts, const MMAX_(call) * c, int function)
+/* `high` holds MMAX_WIDTH scores of each row, the largest among them, `mean` is EvSoftMax's. `good` is what all_usual
+ * says. */
+MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, int good, mmax_vec mean,
+                                   const MMAX_(call) * c, int function)
 {
     const mmax_vec max = MMAX_(across_max)(high);
     const mmax_vec exponent = mmax_v_mul(max, mmax_v_set(c->log2e)), whole = mmax_v_whole(exponent);
@@ -4650,11 +4673,6 @@ MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, in
         mmax_v_store(o->unit, mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit));
     }
     if (function == MMAX_EVSOFTMAX) {
-        mmax_vec mean;
-        for (int r = 0; r < MMAX_WIDTH; ++r) { /* simple: compilers divide for all rows at once */
-            o->mean[r] = (mmax_real)(totals[r] / counts[r]);
-        }
-        mean = mmax_v_load(o->mean);
         o->good = o->good && MMAX_(all)(mmax_v_le(mmax_v_abs(mean), mmax_v_set(MMAX_REAL_MAX)));
         mmax_v_store(o->mean, mmax_v_min(mean, max)); /* see mean_of */
     }
@@ -4714,7 +4732,7 @@ MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(const MMAX_(scalings) * of, size_t 
 /* Where two registers hold a block, what begins and ends a row takes as long as the entries of a short one. */
 #    define MMAX_TOGETHER (MMAX_FAST && MMAX_REGS == 2)
 #    if MMAX_TOGETHER
-/* begin_row for MMAX_WIDTH rows of one length, for EvSoftMax MMAX_CHUNK at most. Where one of them is not an ordinary
+/* begin_row for MMAX_WIDTH rows of one length, for EvSoftMax above MMAX_PAIR and MMAX_CHUNK at most. Where one of them is not an ordinary
  * row, nothing is decided and 0 returned. */
 MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int function)
 {
@@ -4724,7 +4742,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_LANES];
-    MMAX_LINE double totals[MMAX_WIDTH], counts[MMAX_WIDTH];
+    MMAX_LINE mmax_real means[MMAX_WIDTH];
     mmax_real range = MMAX_REAL_MAX;
     MMAX_(origins) o;
     for (size_t i = 0; i < MMAX_WIDTH; ++i) {
@@ -4770,12 +4788,15 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
         mmax_v_store(high + i * MMAX_WIDTH, max[0]);
     }
     if (function == MMAX_EVSOFTMAX) {
+        double totals[MMAX_WIDTH];
         MMAX_(short_totals)(totals, sums, MMAX_LANES, MMAX_WIDTH, MMAX_LANES, NULL);
-        for (size_t i = 0; i < MMAX_WIDTH; ++i) {
-            counts[i] = (double)n;
+        for (int i = 0; i < MMAX_WIDTH; ++i) { /* simple: compilers divide for all rows at once */
+            means[i] = (mmax_real)(totals[i] / (double)n);
         }
     }
-    MMAX_(origins_of)(&o, high, MMAX_(all_usual)(smallest, largest, c, function), totals, counts, c, function);
+    MMAX_(origins_of)
+    (&o, high, MMAX_(all_usual)(smallest, largest, c, function),
+     function == MMAX_EVSOFTMAX ? mmax_v_load(means) : mmax_v_zero(), c, function);
     if (!o.good) {
         return 0;
     }
@@ -4823,7 +4844,7 @@ MMAX_INLINE size_t MMAX_(rows_at_once)(const MMAX_(batch) * b, const MMAX_(call)
 {
     const size_t bytes = b->cols * sizeof(mmax_real);
     if (MMAX_TOGETHER && bytes <= MMAX_TOGETHER_BYTES / MMAX_WIDTH && !b->lengths && !c->general &&
-        (function != MMAX_EVSOFTMAX || b->cols <= MMAX_CHUNK)) {
+        (function != MMAX_EVSOFTMAX || (b->cols > MMAX_PAIR && b->cols <= MMAX_CHUNK))) {
         return MMAX_WIDTH;
     }
     return bytes <= MMAX_SIDE_BY_SIDE_BYTES ? MMAX_SIDE_BY_SIDE : 1;
@@ -4969,16 +4990,30 @@ MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n, size_t most)
     }
 }
 
+/* What EvSoftMax's mean of a row comes from, spread over the lanes: the arithmetic of short_mean. The registers of its sums
+ * take turns, and halving them comes to the same whichever was the first. `count` is of rows with masks. */
+typedef struct MMAX_(mean_parts) {
+    mmax_vec sum, count;
+} MMAX_(mean_parts);
+#        define MMAX_TURN_ADD(sums, term)                                                            \
+            do {                                                                                     \
+                const mmax_vec turn_ = mmax_v_add(sums[0], term);                                    \
+                MMAX_EACH_OF(k_, MMAX_CALL_REGS - 1) { sums[k_] = sums[(k_ + 1) % MMAX_CALL_REGS]; } \
+                sums[MMAX_CALL_REGS - 1] = turn_;                                                    \
+            } while (0)
+
 /* The first pass over a row: its largest score is in one of the lanes. The smallest of all logits joins `smallest`, where
  * that is wanted, for MultiMax the largest of all |s| `largest`. With `masks`, scores, sizes (where the call clears them)
- * and EvSoftMax's terms are those of active entries. What the next pass reads goes to e. */
-MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t n, size_t most, mmax_vec *smallest,
-                                        mmax_vec *largest, const MMAX_(call) * c, int function, int masks)
+ * and what EvSoftMax's mean comes from are those of active entries. MultiMax leaves sigma in e. */
+MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t n, mmax_vec *smallest,
+                                        mmax_vec *largest, MMAX_(mean_parts) * parts, const MMAX_(call) * c,
+                                        int function, int masks)
 {
-    const int sigma = mmax_is_sigma(function), clears = c->clears;
-    const int wants_min = MMAX_(wants_smallest)(c, function) || (masks && function == MMAX_EVSOFTMAX);
-    const mmax_vec first = mmax_v_set(x[0]);
-    mmax_vec row_min = mmax_v_zero(), row_max = mmax_v_set(MMAX_MASK), size = *largest;
+    const int sigma = mmax_is_sigma(function), clears = c->clears, wants_min = MMAX_(wants_smallest)(c, function);
+    const mmax_vec first = mmax_v_set(x[0]), masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
+    mmax_vec row_min = mmax_v_zero(), row_max = masked, size = *largest;
+    mmax_vec sums[MMAX_CALL_REGS], ones[MMAX_CALL_REGS];
+    MMAX_EACH_OF(k, MMAX_CALL_REGS) { sums[k] = ones[k] = mmax_v_zero(); }
 #        define MMAX_STEP(at, left, last)                                                                \
             const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, first) : mmax_v_load(x + at);   \
             mmax_vec active = logit;                                                                     \
@@ -4994,12 +5029,17 @@ MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t
                 row_min = mmax_v_min(logit, row_min);                                                    \
             }                                                                                            \
             if (function == MMAX_EVSOFTMAX) {                                                            \
-                mmax_v_store(e + at, last ? MMAX_(first_last)(active, left) : active);                   \
+                MMAX_TURN_ADD(sums, last ? MMAX_(first_last)(active, left) : active);                    \
+                if (masks) {                                                                             \
+                    const mmax_vec counted = mmax_v_keep(mmax_v_nle(logit, masked), one);                \
+                    MMAX_TURN_ADD(ones, last ? MMAX_(first_last)(counted, left) : counted);              \
+                }                                                                                        \
             }
     MMAX_EACH_REGISTER(n, MMAX_STEP);
 #        undef MMAX_STEP
     if (function == MMAX_EVSOFTMAX) {
-        MMAX_(fill_short)(e, n, most);
+        parts->sum = MMAX_(halved_of)(sums, MMAX_CALL_REGS);
+        parts->count = MMAX_(halved_of)(ones, MMAX_CALL_REGS);
     }
     *smallest = wants_min ? mmax_v_min(row_min, *smallest) : *smallest;
     *largest = size;
@@ -5041,18 +5081,6 @@ MMAX_INLINE void MMAX_(short_scale)(mmax_real *y, const mmax_real *e, size_t n, 
 #        undef MMAX_STEP
 }
 
-/* 1 for each active entry. */
-MMAX_INLINE void MMAX_(short_ones)(mmax_real *ones, const mmax_real *x, size_t n, size_t most)
-{
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
-#        define MMAX_STEP(at, left, last)                                                               \
-            const mmax_vec logit = last ? MMAX_(load_last)(x + at, left, masked) : mmax_v_load(x + at); \
-            mmax_v_store(ones + at, mmax_v_keep(mmax_v_nle(logit, masked), one));
-    MMAX_EACH_REGISTER(n, MMAX_STEP);
-#        undef MMAX_STEP
-    MMAX_(fill_short)(ones, n, most);
-}
-
 /* `ragged`, known to the compiler, says whether the rows may have lengths of their own and, if not SoftMax's, masks. */
 MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
                                     int ragged)
@@ -5064,31 +5092,33 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     const int masks = ragged && function != MMAX_SOFTMAX;
     mmax_real *const e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
-    MMAX_LINE double counts[MMAX_WIDTH];
-    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
+    MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_WIDTH];
+    MMAX_LINE mmax_real ones[MMAX_WIDTH * MMAX_WIDTH];
+    mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), mean = mmax_v_zero();
     for (size_t r = 0; r < rows; ++r) {
-        const size_t n = lengths ? lengths[r] : cols;
-        const mmax_vec row_max =
-            MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, cols, &smallest, &largest, c, function, masks);
-        counts[r] = (double)n;
-        mmax_v_store(high + r * MMAX_WIDTH, row_max);
-    }
-    for (size_t r = rows; r < MMAX_WIDTH; ++r) {
-        mmax_v_store(high + r * MMAX_WIDTH, mmax_v_zero());
-        counts[r] = 1;
-    }
-    if (function == MMAX_EVSOFTMAX) {
-        MMAX_(short_totals)(g->total, g->e, MMAX_PAIR, rows, cols, NULL);
-        if (masks && !MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest))) {
-            for (size_t r = 0; r < rows; ++r) {
-                MMAX_(short_ones)(g->summed + r * MMAX_PAIR, x + r * x_stride, (size_t)counts[r], cols);
+        const size_t n = lengths ? lengths[r] : cols, lanes = r * MMAX_WIDTH;
+        MMAX_(mean_parts) parts;
+        mmax_v_store(high + lanes, MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, &smallest, &largest,
+                                                      &parts, c, function, masks));
+        if (function == MMAX_EVSOFTMAX) {
+            mmax_v_store(sums + lanes, parts.sum);
+            if (masks) {
+                mmax_v_store(ones + lanes, parts.count);
             }
-            MMAX_(short_totals)(counts, g->summed, MMAX_PAIR, rows, cols, NULL);
         }
     }
+    for (size_t at = rows * MMAX_WIDTH; at < MMAX_WIDTH * MMAX_WIDTH; at += MMAX_WIDTH) {
+        mmax_v_store(high + at, mmax_v_zero());
+        if (function == MMAX_EVSOFTMAX) {
+            mmax_v_store(sums + at, mmax_v_zero());
+            mmax_v_store(ones + at, mmax_v_set((mmax_real)1));
+        }
+    }
+    if (function == MMAX_EVSOFTMAX) {
+        mean = mmax_v_div(MMAX_(across_sum)(sums), masks ? MMAX_(across_sum)(ones) : mmax_v_set((mmax_real)cols));
+    }
     mmax_v_store(g->low, smallest);
-    MMAX_(origins_of)
-    (&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), g->total, counts, c, function);
+    MMAX_(origins_of)(&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), mean, c, function);
 }
 
 MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
@@ -5200,9 +5230,10 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
     MMAX_LINE mmax_real cosh2[MMAX_PAIR];
     mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : e;
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
+    MMAX_(mean_parts) parts;
     MMAX_(extremes) extremes;
     MMAX_(sum) sum;
-    extremes.max = mmax_v_hmax(MMAX_(short_begin)(e, x, n, n, &smallest, &largest, c, function, 0));
+    extremes.max = mmax_v_hmax(MMAX_(short_begin)(e, x, n, &smallest, &largest, &parts, c, function, 0));
     extremes.min = extremes.max;
     extremes.peak = 0;
     extremes.sum = 0;
@@ -5218,12 +5249,11 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
             extremes.max * c->input_scale < MMAX_UNIT_RANGE ? MMAX_(lane)(mmax_v_pow2(mmax_v_set(o->rounder))) : 0;
     }
     if (function == MMAX_EVSOFTMAX) {
-        MMAX_(short_sum_of)(&sum, e, n, NULL);
-        *total = MMAX_(sum_total)(&sum);
-        if (!mmax_f64_is_finite(*total)) {
+        const double whole = (double)MMAX_(lane)(mmax_v_hsum(parts.sum));
+        if (!mmax_f64_is_finite(whole)) {
             return 0;
         }
-        o->mean = MMAX_(mean_of)(*total / (double)n, o->max);
+        o->mean = MMAX_(mean_of)(whole / (double)n, o->max);
     }
     MMAX_(short_exp)(e, summed, x, n, n, o, c, function, 0);
     MMAX_(short_sum_of)(&sum, summed, n, NULL);

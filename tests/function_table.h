@@ -361,12 +361,14 @@ typedef enum law {
     GEOMETRIC,
     EQUAL,
     ONE_HOT,
+    AT_MEAN, /* one entry is the mean of the others, rounded */
     LAWS
 } law;
 
 static inline void fill(const function *f, void *a, size_t n, law l)
 {
     size_t hot = n ? random_below(n) : 0;
+    double sum = 0;
     for (size_t i = 0; i < n; ++i) {
         switch (l) {
         case NORMAL_1: set(f, a, i, random_normal()); break;
@@ -387,8 +389,13 @@ static inline void fill(const function *f, void *a, size_t n, law l)
         case SUBNORMAL: set(f, a, i, (4 * random_uniform() - 2) * smallest_normal(f)); break;
         case GEOMETRIC: set(f, a, i, ldexp(3, -(int)(i % 60))); break;
         case EQUAL: set(f, a, i, 0.1); break;
-        default: set(f, a, i, i == hot ? 20 : 0); break;
+        case ONE_HOT: set(f, a, i, i == hot ? 20 : 0); break;
+        default: set(f, a, i, i == hot ? 0 : random_normal()); break;
         }
+        sum += l == AT_MEAN ? get(f, a, i) : 0;
+    }
+    if (l == AT_MEAN && n > 1) {
+        set(f, a, hot, sum / (double)(n - 1));
     }
 }
 

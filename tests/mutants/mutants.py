@@ -205,6 +205,12 @@ m("in place: masked entries of a NaN row are NaN", "e.min == MMAX_MASK && MMAX_(
   "special_cases bits")
 m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
 
+m = function("MMAX_INLINE void MMAX_(short_mean)(")
+m("evsoftmax: masks count in the mean of a short row", "mmax_v_keep(active, one)", "one", "special_cases forward")
+m = function("MMAX_INLINE void MMAX_(short_mean)(", "avx2")
+m("evsoftmax: the mean of a short row takes turns elsewhere", "(k + 1) % MMAX_CALL_REGS", "0", "bits")
+m = function("MMAX_STATIC void MMAX_(careful_mean)(", "avx2")
+m("evsoftmax: some short rows are summed as long ones", "n <= MMAX_PAIR", "n <= MMAX_PAIR / 2", "bits")
 m = function("MMAX_STATIC void MMAX_(careful_mean)(")
 m("evsoftmax: masks count in the mean", "count = MMAX_(sum_total)(&sums[1]);", "count = (double)n;",
   "special_cases forward")
@@ -331,6 +337,8 @@ m = function("MMAX_INLINE mmax_vec MMAX_(short_begin)(", "avx2")
 m("short rows: the largest is that of the last register", "mmax_v_max(score, row_max)", "score",
   "bits special_cases forward")
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(active, left)", "active", "bits")
+m("short rows: masks count in evsoftmax's mean", "mmax_v_keep(mmax_v_nle(logit, masked), one)", "one", "special_cases bits")
+m("short rows: evsoftmax's mean counts what is past the end", "MMAX_(first_last)(counted, left)", "counted", "bits")
 m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function)", "0",
   "bits special_cases losses")
 m("short rows: the largest |s| is that of the last row", "size = *largest", "size = mmax_v_zero()", "bits")
@@ -339,10 +347,8 @@ m("short rows: logarithms have masks, too", "masks && clears ? active : logit", 
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the first pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
-m("short rows: evsoftmax's mean is that of all columns", "counts[r] = (double)n;", "counts[r] = (double)cols;",
+m("short rows: evsoftmax's mean is that of all columns", "masks ? MMAX_(across_sum)(ones) :", "0 ? MMAX_(across_sum)(ones) :",
   "special_cases bits")
-m("short rows: masks count in evsoftmax's mean", "MMAX_(short_totals)(counts, g->summed, MMAX_PAIR, rows, cols, NULL);",
-  "", "special_cases bits")
 
 m = function("MMAX_INLINE void MMAX_(fill_short)(", "avx2")
 m("short rows: zeros only as far as the row itself needs them", "MMAX_SHORT_FILLED(most)", "MMAX_SHORT_FILLED(n)",
@@ -360,7 +366,7 @@ m("short rows: what is past the end is summed", "MMAX_(first_last)(term, left)",
 
 m = function("MMAX_INLINE int MMAX_(lone_exp)(", "avx2")
 m("lone rows: NaN is not seen", "return mmax_f64_is_finite(*total);", "return 1;", "special_cases bits")
-m("lone rows: evsoftmax's mean overflows", "        if (!mmax_f64_is_finite(*total)) {\n            return 0;\n        }\n", "",
+m("lone rows: evsoftmax's mean overflows", "        if (!mmax_f64_is_finite(whole)) {\n            return 0;\n        }\n", "",
   "special_cases bits forward")
 m("lone rows: infinite and large scores are not seen", "o->kind == MMAX_ROW_GENERAL ||", "", "special_cases bits")
 m("lone rows: masked entries and large |s| are not seen", "|| !MMAX_(all_usual)(smallest, largest, c, function)", "",
@@ -368,8 +374,8 @@ m("lone rows: masked entries and large |s| are not seen", "|| !MMAX_(all_usual)(
 m("lone rows: exponentials have no bound", "o->kind = MMAX_ROW_CLAMP;", "", "special_cases bits losses")
 m("lone rows: all are moderate", "o->range = MMAX_REAL_MAX;", "", "special_cases bits forward")
 m("lone rows: tanhmax's exp(0) out of range", "extremes.max * c->input_scale < MMAX_UNIT_RANGE", "1", "bits")
-m("lone rows: evsoftmax's mean is above the largest entry", "MMAX_(mean_of)(*total / (double)n, o->max)",
-  "(mmax_real)(*total / (double)n)", "bits forward")
+m("lone rows: evsoftmax's mean is above the largest entry", "MMAX_(mean_of)(whole / (double)n, o->max)",
+  "(mmax_real)(whole / (double)n)", "bits forward")
 
 m = function("MMAX_INLINE int MMAX_(lone_weights)(", "avx2")
 m("lone rows: tanhmax has no negative weights", "function == MMAX_TANHMAX);", "0);", "golden forward")
