@@ -269,7 +269,7 @@ MMAX_DECLARE mmax_status mmax_entmax15_f64(double *y, const double *x, mmax_shap
  * y_i = w_i exp(s_i) / sum w_k exp(s_k), w = 1 where s_i >= mean(s), else epsilon
  *
  *   epsilon   in [0,1]: 0 for inference, 1e-6 for training
- *   special   an entry within rounding of the mean (4 ULP of the mean of |s|) may fall on either side, never all below;
+ *   special   an entry within rounding of the mean (6 ULP of the mean of |s|) may fall on either side, never all below;
  *             the mean does not overflow
  *   error     at most 6 ULP in every entry that is a normal number
  *   cost      3 passes as softmax; one more for the mean of a row with masked entries
@@ -2563,6 +2563,7 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 
 /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
 #    define MMAX_PAIR      (2 * MMAX_LANES)
+#    define MMAX_SHORT     (2 * MMAX_PAIR) /* rows of at most so many entries go in groups */
 #    define MMAX_CHUNK     (8 * MMAX_LANES)
 #    define MMAX_EXP_CHUNK (8 * MMAX_PAIR)
 /* gp's sums have half as many lanes: with AVX-512 eight of them take eight registers. A row of MMAX_EXP_CHUNK entries
@@ -3280,7 +3281,7 @@ MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int functio
 }
 
 /* What MultiMax prepares: also where sigma turns, for rows that gain by it. */
-#    define MMAX_TURNS_LEAST(c) ((c)->peaks ? (size_t)(MMAX_PAIR + 1) : (size_t)65536)
+#    define MMAX_TURNS_LEAST(c) ((c)->peaks ? (size_t)(MMAX_SHORT + 1) : (size_t)65536)
 MMAX_INLINE void MMAX_(prepare_sigma)(MMAX_(call) * c, MMAX_(turns) * turns, double scale,
                                       const mmax_multimax_params *p, size_t cols, int peaks)
 {
@@ -3560,6 +3561,12 @@ typedef struct MMAX_(row) {
  */
 #    define MMAX_AHEAD      (MMAX_FAST && MMAX_REGS <= 4)
 #    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
+#    define MMAX_ADD_PAIR(terms, k)                                                                      \
+        {                                                                                                \
+            const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
+            lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
+            total[k] = sum_;                                                                             \
+        }
 MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * call,
                                  int function, int kind)
 {
@@ -3588,12 +3595,6 @@ MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, siz
                 e = MMAX_(exp_part)(x_, o, c, function, kind);                                                  \
             }                                                                                                   \
             mmax_v_store(y + first, e);                                                                         \
-        }
-#    define MMAX_ADD(terms, k)                                                                           \
-        {                                                                                                \
-            const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
-            lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
-            total[k] = sum_;                                                                             \
         }
     if (MMAX_AHEAD && rows->n > MMAX_PAIR) {
         MMAX_BEGIN(rows->scores, rows->relative_to)
@@ -3632,7 +3633,7 @@ MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, siz
                 total[k] = above;
                 lost[k] = mmax_v_zero();
                 if (!MMAX_AHEAD && chunk == 0) {
-                    MMAX_ADD(pair[k], k)
+                    MMAX_ADD_PAIR(pair[k], k)
                 }
             }
             for (size_t at = chunk; at < end; at += MMAX_PAIR) {
@@ -3653,14 +3654,14 @@ MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, siz
                     const size_t first = at + (size_t)(k * MMAX_WIDTH), second = first + MMAX_LANES;
                     mmax_vec e0, e1;
                     if (MMAX_AHEAD) {
-                        MMAX_ADD(pair[k], k)
+                        MMAX_ADD_PAIR(pair[k], k)
                     }
                     MMAX_STEP(e0, 0, k, first)
                     MMAX_STEP(e1, 1, k, second)
                     if (MMAX_AHEAD) {
                         pair[k] = mmax_v_add(e0, e1);
                     } else {
-                        MMAX_ADD(mmax_v_add(e0, e1), k)
+                        MMAX_ADD_PAIR(mmax_v_add(e0, e1), k)
                     }
                 }
                 (void)ahead_x;
@@ -3669,7 +3670,7 @@ MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, siz
             MMAX_EACH(k)
             {
                 if (MMAX_AHEAD) {
-                    MMAX_ADD(pair[k], k)
+                    MMAX_ADD_PAIR(pair[k], k)
                     pair[k] = mmax_v_zero();
                 }
                 total[k] = mmax_v_sub(total[k], above);
@@ -3681,7 +3682,6 @@ MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, siz
     }
 #    undef MMAX_BEGIN
 #    undef MMAX_STEP
-#    undef MMAX_ADD
 #    undef MMAX_TERM
 }
 
@@ -3765,7 +3765,7 @@ MMAX_STATIC void MMAX_(scale)(mmax_real *y, size_t n, double sum, int kind)
     }
 }
 
-/* Of n <= MMAX_PAIR logits the sum of the active ones, and how many they are, in the type's own digits. */
+/* Of n <= MMAX_SHORT logits the sum of the active ones, and how many they are, in the type's own digits. */
 MMAX_INLINE void MMAX_(short_mean)(double *sum, double *count, const mmax_real *x, size_t n)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
@@ -3787,7 +3787,7 @@ MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
     double sum, tiny_sum = 0, count;
-    if (n <= MMAX_PAIR) {
+    if (n <= MMAX_SHORT) {
         MMAX_(short_mean)(&sum, &count, x, n);
     } else {
         MMAX_(sum) sums[2];
@@ -3844,7 +3844,7 @@ MMAX_INLINE int MMAX_(begin_row)(MMAX_(origin) * o, const mmax_real *y, const mm
     }
     if (function == MMAX_EVSOFTMAX) {
         double mean = e.sum / (double)n;
-        if (n <= MMAX_PAIR || !mmax_f64_is_finite(e.sum)) {
+        if (n <= MMAX_SHORT || !mmax_f64_is_finite(e.sum)) {
             MMAX_(careful_mean)(&mean, x, n);
         }
         if (mmax_f64_is_nan(mean)) {
@@ -4589,37 +4589,65 @@ MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
     }
 #        endif
 }
-/* The same from rows of n <= MMAX_PAIR terms, `stride` apart, with zeros past them: MMAX_SHORT_FILLED(n) are read. With
- * limits, only what is below its row's counts. Where there are fewer than MMAX_WIDTH rows, the rest is as the first. */
-#        define MMAX_SHORT_FILLED(n) ((n) <= MMAX_WIDTH ? MMAX_WIDTH : (n) <= MMAX_LANES ? MMAX_LANES : MMAX_PAIR)
+/* The same from rows of n <= MMAX_SHORT terms, `stride` apart, with zeros past them: MMAX_SHORT_FILLED(n) are read.
+ * Exponentials are added as in exp_rows, where rows of more than MMAX_PAIR ask for their own length; `others` as in
+ * MMAX_SWEEP_SUM; with limits, only what is below its row's counts. Where there are fewer than MMAX_WIDTH rows, the rest
+ * is as the first. */
+#        define MMAX_SHORT_FILLED(n) ((n) <= MMAX_WIDTH ? MMAX_WIDTH : ((n) + MMAX_LANES - 1) / MMAX_LANES * MMAX_LANES)
 MMAX_INLINE mmax_vec MMAX_(load_below)(const mmax_real *p, mmax_vec limit)
 {
     const mmax_vec term = mmax_v_load(p);
     return mmax_v_keep(mmax_v_lt(term, limit), term);
 }
-MMAX_INLINE void MMAX_(short_sum_of)(MMAX_(sum) * sum, const mmax_real *terms, size_t n, const mmax_real *below)
+MMAX_INLINE void MMAX_(two_pairs)(MMAX_(sum) * sum, const mmax_real *terms, size_t n)
+{
+    const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
+    const size_t first = n < MMAX_SHORT ? MMAX_PAIR : 0; /* what is left over of a row comes first */
+    mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
+    MMAX_EACH(k)
+    {
+        const mmax_real *const at = terms + k * MMAX_WIDTH, *const other = at + (MMAX_PAIR - first);
+        mmax_vec pair = mmax_v_load(at + first);
+        if (n > MMAX_PAIR + MMAX_LANES) {
+            pair = mmax_v_add(pair, mmax_v_load(at + first + MMAX_LANES));
+        }
+        total[k] = above;
+        lost[k] = mmax_v_zero();
+        MMAX_ADD_PAIR(pair, k)
+        MMAX_ADD_PAIR(mmax_v_add(mmax_v_load(other), mmax_v_load(other + MMAX_LANES)), k)
+        total[k] = mmax_v_sub(total[k], above);
+    }
+    MMAX_(sum_clear)(sum);
+    MMAX_(sum_add)(sum, total);
+    MMAX_(sum_add_small)(sum, lost);
+}
+MMAX_INLINE void MMAX_(short_sum_of)(MMAX_(sum) * sum, const mmax_real *terms, size_t n, int others,
+                                     const mmax_real *below)
 {
     const mmax_vec limit = below ? mmax_v_set(*below) : mmax_v_zero();
-    mmax_vec pair[MMAX_REGS];
+    mmax_vec lanes[MMAX_REGS];
 #        define MMAX_TERM(at) (below ? MMAX_(load_below)(terms + (at), limit) : mmax_v_load(terms + (at)))
     if (n <= MMAX_WIDTH) {
-        MMAX_EACH(k) { pair[k] = k == 0 ? MMAX_TERM(0) : mmax_v_zero(); }
-        MMAX_(short_sum)(sum, pair, 1);
-    } else {
-        MMAX_EACH(k) { pair[k] = MMAX_TERM(k * MMAX_WIDTH); }
-        if (n > MMAX_LANES) {
-            MMAX_EACH(k) { pair[k] = mmax_v_add(pair[k], MMAX_TERM(MMAX_LANES + k * MMAX_WIDTH)); }
+        MMAX_EACH(k) { lanes[k] = k == 0 ? MMAX_TERM(0) : mmax_v_zero(); }
+        MMAX_(short_sum)(sum, lanes, 1);
+    } else if (n <= MMAX_PAIR || others) {
+        MMAX_EACH(k) { lanes[k] = MMAX_TERM(k * MMAX_WIDTH); }
+        for (size_t at = MMAX_LANES; at < n; at += MMAX_LANES) {
+            MMAX_EACH(k) { lanes[k] = mmax_v_add(lanes[k], MMAX_TERM(at + (size_t)(k * MMAX_WIDTH))); }
         }
-        MMAX_(short_sum)(sum, pair, 0);
+        MMAX_(short_sum)(sum, lanes, 0);
+    } else {
+        MMAX_(two_pairs)(sum, terms, n);
     }
 #        undef MMAX_TERM
 }
-MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, size_t stride, size_t rows, size_t n,
-                                     const mmax_real *limits)
+MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, size_t stride, size_t rows, size_t cols,
+                                     const uint32_t *lengths, int others, const mmax_real *limits)
 {
     MMAX_(sum) sums[MMAX_WIDTH];
     for (size_t r = 0; r < rows; ++r) {
-        MMAX_(short_sum_of)(&sums[r], terms + r * stride, n, limits ? limits + r : NULL);
+        const size_t n = lengths && cols > MMAX_PAIR ? lengths[r] : cols;
+        MMAX_(short_sum_of)(&sums[r], terms + r * stride, n, others, limits ? limits + r : NULL);
     }
     for (size_t r = rows; r < MMAX_WIDTH; ++r) {
         sums[r] = sums[0];
@@ -4732,7 +4760,7 @@ MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(const MMAX_(scalings) * of, size_t 
 /* Where two registers hold a block, what begins and ends a row takes as long as the entries of a short one. */
 #    define MMAX_TOGETHER (MMAX_FAST && MMAX_REGS == 2)
 #    if MMAX_TOGETHER
-/* begin_row for MMAX_WIDTH rows of one length, for EvSoftMax above MMAX_PAIR and MMAX_CHUNK at most. Where one of them is not an ordinary
+/* begin_row for MMAX_WIDTH rows of one length, for EvSoftMax above MMAX_SHORT and MMAX_CHUNK at most. Where one of them is not an ordinary
  * row, nothing is decided and 0 returned. */
 MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int function)
 {
@@ -4789,7 +4817,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
     }
     if (function == MMAX_EVSOFTMAX) {
         double totals[MMAX_WIDTH];
-        MMAX_(short_totals)(totals, sums, MMAX_LANES, MMAX_WIDTH, MMAX_LANES, NULL);
+        MMAX_(short_totals)(totals, sums, MMAX_LANES, MMAX_WIDTH, MMAX_LANES, NULL, 1, NULL);
         for (int i = 0; i < MMAX_WIDTH; ++i) { /* simple: compilers divide for all rows at once */
             means[i] = (mmax_real)(totals[i] / (double)n);
         }
@@ -4844,7 +4872,7 @@ MMAX_INLINE size_t MMAX_(rows_at_once)(const MMAX_(batch) * b, const MMAX_(call)
 {
     const size_t bytes = b->cols * sizeof(mmax_real);
     if (MMAX_TOGETHER && bytes <= MMAX_TOGETHER_BYTES / MMAX_WIDTH && !b->lengths && !c->general &&
-        (function != MMAX_EVSOFTMAX || (b->cols > MMAX_PAIR && b->cols <= MMAX_CHUNK))) {
+        (function != MMAX_EVSOFTMAX || (b->cols > MMAX_SHORT && b->cols <= MMAX_CHUNK))) {
         return MMAX_WIDTH;
     }
     return bytes <= MMAX_SIDE_BY_SIDE_BYTES ? MMAX_SIDE_BY_SIDE : 1;
@@ -4957,12 +4985,11 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
 
-/* ---- short rows: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, with the arithmetic of rows one by one ---- */
+/* ---- short rows: MMAX_WIDTH rows of at most MMAX_SHORT entries at once, with the arithmetic of rows one by one ---- */
 #    if MMAX_FAST
 struct MMAX_(group) {
-    size_t row, rows;                                   /* the first, and how many: at most MMAX_WIDTH */
-    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_PAIR];      /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
-    MMAX_LINE mmax_real summed[MMAX_WIDTH * MMAX_PAIR]; /* TanhMax: 2 cosh */
+    size_t row, rows;                               /* the first, and how many: at most MMAX_WIDTH */
+    MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_SHORT]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
     int masks;                           /* whether a group before had any, but for SoftMax */
@@ -5098,7 +5125,7 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = lengths ? lengths[r] : cols, lanes = r * MMAX_WIDTH;
         MMAX_(mean_parts) parts;
-        mmax_v_store(high + lanes, MMAX_(short_begin)(e + r * MMAX_PAIR, x + r * x_stride, n, &smallest, &largest,
+        mmax_v_store(high + lanes, MMAX_(short_begin)(e + r * MMAX_SHORT, x + r * x_stride, n, &smallest, &largest,
                                                       &parts, c, function, masks));
         if (function == MMAX_EVSOFTMAX) {
             mmax_v_store(sums + lanes, parts.sum);
@@ -5128,16 +5155,17 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
     const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
     const uint32_t *const lengths = ragged && b->lengths ? b->lengths + g->row : NULL;
     const mmax_real *const x = b->x + g->row * x_stride;
-    mmax_real *const summed = function == MMAX_TANHMAX ? g->summed : g->e;
+    MMAX_LINE mmax_real cosh2[MMAX_WIDTH * MMAX_SHORT];
+    mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : g->e;
     for (size_t r = 0; r < rows; ++r) {
-        const size_t n = lengths ? lengths[r] : cols, from = r * MMAX_PAIR;
+        const size_t n = lengths ? lengths[r] : cols, from = r * MMAX_SHORT;
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
         MMAX_(short_exp)(g->e + from, summed + from, x + r * x_stride, n, cols, &o, c, function, ragged);
         if (ragged && function == MMAX_TANHMAX) {
             MMAX_(fill_short)(g->e + from, n, cols);
         }
     }
-    MMAX_(short_totals)(g->total, summed, MMAX_PAIR, rows, cols, NULL);
+    MMAX_(short_totals)(g->total, summed, MMAX_SHORT, rows, cols, lengths, function == MMAX_TANHMAX, NULL);
 }
 
 /* Whether all rows of a group have a target, if they need one, and entries. */
@@ -5200,7 +5228,7 @@ MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch)
     MMAX_(scalings) scalings;
     MMAX_(scalings_of)(&scalings, g->total);
     for (size_t r = 0; r < rows; ++r, y += y_stride) {
-        const mmax_real *const e = g->e + r * MMAX_PAIR;
+        const mmax_real *const e = g->e + r * MMAX_SHORT;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
             MMAX_(fill_special)(y, b->x + (g->row + r) * b->x_stride, MMAX_(length_of)(b, g->row + r), 1, 0);
         } else {
@@ -5227,7 +5255,7 @@ MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MM
 MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, mmax_vec *low, const mmax_real *x,
                                 size_t n, const MMAX_(call) * c, int function)
 {
-    MMAX_LINE mmax_real cosh2[MMAX_PAIR];
+    MMAX_LINE mmax_real cosh2[MMAX_SHORT];
     mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : e;
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero();
     MMAX_(mean_parts) parts;
@@ -5256,14 +5284,14 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
         o->mean = MMAX_(mean_of)(whole / (double)n, o->max);
     }
     MMAX_(short_exp)(e, summed, x, n, n, o, c, function, 0);
-    MMAX_(short_sum_of)(&sum, summed, n, NULL);
+    MMAX_(short_sum_of)(&sum, summed, n, function == MMAX_TANHMAX, NULL);
     *total = MMAX_(sum_total)(&sum);
     return mmax_f64_is_finite(*total);
 }
 /* What is done with row `row` of n entries; 0 if nothing. */
 MMAX_INLINE int MMAX_(lone_weights)(const MMAX_(batch) * b, size_t row, size_t n, const MMAX_(call) * c, int function)
 {
-    MMAX_LINE mmax_real e[MMAX_PAIR];
+    MMAX_LINE mmax_real e[MMAX_SHORT];
     MMAX_(origin) o;
     mmax_vec low;
     double total;
@@ -5315,7 +5343,7 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
                                   MMAX_(pass) begin_group, MMAX_(pass) exp_group, MMAX_(end) end, MMAX_(lone) lone,
                                   size_t most_alone)
 {
-    const int is_short = MMAX_FAST && b->cols <= MMAX_PAIR && !c->general;
+    const int is_short = MMAX_FAST && b->cols <= MMAX_SHORT && !c->general;
     size_t done = 0;
 #    if MMAX_FAST
     if (is_short && b->rows >= MMAX_LEAST_GROUP) {
@@ -5424,7 +5452,7 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         limits[r] = (mmax_real)(MMAX_BELOW_MAX * (double)e_max[r]);
     }
-    MMAX_(short_totals)(others, g->e, MMAX_PAIR, g->rows, b->cols, limits);
+    MMAX_(short_totals)(others, g->e, MMAX_SHORT, g->rows, b->cols, NULL, 1, limits);
     MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, !MMAX_PASS_DOUBLE, MMAX_WIDTH);
 }
 
@@ -5469,7 +5497,7 @@ MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * 
 MMAX_INLINE int MMAX_(lone_logs)(const MMAX_(batch) * b, size_t row, size_t n, const MMAX_(call) * c, int function)
 {
     const mmax_real *const x = b->x + row * b->x_stride;
-    MMAX_LINE mmax_real e[MMAX_PAIR];
+    MMAX_LINE mmax_real e[MMAX_SHORT];
     MMAX_(origin) o;
     mmax_vec low;
     double total;
@@ -6124,7 +6152,7 @@ MMAX_INLINE void MMAX_(group_loss)(MMAX_(loss) * r, const MMAX_(group) * g, size
 {
     r->origin = MMAX_(origin_at)(&g->origins, i, function);
     r->sum = g->total[i];
-    MMAX_(short_loss)(r, g->e + i * MMAX_PAIR, r->loss ? log_sum[i] : 0, c, function);
+    MMAX_(short_loss)(r, g->e + i * MMAX_SHORT, r->loss ? log_sum[i] : 0, c, function);
 }
 /* The gradients for MultiMax's parameters, of all rows before the targets' parts. Returns 0 where a row needs care. */
 MMAX_INLINE int MMAX_(group_params)(const MMAX_(group) * g, const MMAX_(batch) * part, const double *log_sum,
@@ -6185,7 +6213,7 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
 MMAX_INLINE int MMAX_(lone_loss)(const MMAX_(batch) * b, size_t row, size_t n, const MMAX_(call) * c, int function,
                                  MMAX_(end_loss) end)
 {
-    MMAX_LINE mmax_real e[MMAX_PAIR];
+    MMAX_LINE mmax_real e[MMAX_SHORT];
     MMAX_(loss) r;
     mmax_vec low;
     MMAX_(loss_of)(&r, b, row);
@@ -8586,10 +8614,12 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_is_nan
 #    undef mmax_is_finite
 #    undef MMAX_PAIR
+#    undef MMAX_SHORT
 #    undef MMAX_CHUNK
 #    undef MMAX_EXP_CHUNK
 #    undef MMAX_AHEAD
 #    undef MMAX_ABOVE_EXPS
+#    undef MMAX_ADD_PAIR
 #    undef MMAX_SWEEP_LANES
 #    undef MMAX_SWEEP
 #    undef MMAX_SWEEP_BY
@@ -8641,6 +8671,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_ACROSS
 #    undef MMAX_SHORT_FILLED
 #    undef MMAX_EACH_REGISTER
+#    undef MMAX_TURN_ADD
 #    undef MMAX_PARTS_CHEAP
 #    undef MMAX_IN_GROUPS
 #    undef MMAX_LONE

@@ -191,15 +191,15 @@ static void test_masks(void)
 
 /* ==== lengths ==== */
 
-/* Four rows, one of them empty, or several at once that are not. */
-enum { SEVERAL = 23 };
+/* Four rows, one of them empty, or more that are not: whole groups of any width and one row, or a part of a group. */
+enum { GROUPS_AND_ONE = 17, SEVERAL = 23 };
 static void check_lengths(const function *f, size_t n, size_t rows)
 {
     uint32_t lengths[SEVERAL] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
     call c = call_of(f, rows, n, NORMAL_4, 5);
     c.s.lengths = lengths;
     for (size_t row = 0; row < rows; ++row) {
-        if (rows == SEVERAL) {
+        if (rows > 4) {
             lengths[row] = (uint32_t)(n - row * 5 % n);
         }
         index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
@@ -244,8 +244,9 @@ static void test_lengths(void)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n) {
                     check_lengths(f, n, 4);
-                    if (n <= 65) {
+                    if (n <= 129) {
                         check_lengths(f, n, 3);
+                        check_lengths(f, n, GROUPS_AND_ONE);
                         check_lengths(f, n, SEVERAL);
                     }
                 }

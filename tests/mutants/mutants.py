@@ -210,7 +210,7 @@ m("evsoftmax: masks count in the mean of a short row", "mmax_v_keep(active, one)
 m = function("MMAX_INLINE void MMAX_(short_mean)(", "avx2")
 m("evsoftmax: the mean of a short row takes turns elsewhere", "(k + 1) % MMAX_CALL_REGS", "0", "bits")
 m = function("MMAX_STATIC void MMAX_(careful_mean)(", "avx2")
-m("evsoftmax: some short rows are summed as long ones", "n <= MMAX_PAIR", "n <= MMAX_PAIR / 2", "bits")
+m("evsoftmax: some short rows are summed as long ones", "n <= MMAX_SHORT", "n <= MMAX_PAIR", "bits")
 m = function("MMAX_STATIC void MMAX_(careful_mean)(")
 m("evsoftmax: masks count in the mean", "count = MMAX_(sum_total)(&sums[1]);", "count = (double)n;",
   "special_cases forward")
@@ -238,6 +238,7 @@ m("exp: the next row begins with scores of this one", "following > r ? following
 m("exp: the next row begins with the origin of this one", "*(is_last ? following : r)->relative_to", "*r->relative_to",
   "bits")
 m("exp: roundings of the sum are dropped", "MMAX_(sum_add_small)(sum, lost);", "", "forward")
+m = function("#    define MMAX_ADD_PAIR(terms, k) ")
 m("exp: roundings of the sum have the wrong sign",
   "mmax_v_add(lost[k], mmax_v_sub(both_", "mmax_v_sub(lost[k], mmax_v_sub(both_", "forward")
 
@@ -350,6 +351,16 @@ m("short rows: the first pass reads past the lengths", "lengths ? lengths[r] : c
 m("short rows: evsoftmax's mean is that of all columns", "masks ? MMAX_(across_sum)(ones) :", "0 ? MMAX_(across_sum)(ones) :",
   "special_cases bits")
 
+m = function("MMAX_INLINE void MMAX_(two_pairs)(", "avx2")
+m("short rows: what is left over of a row comes last", "n < MMAX_SHORT ? MMAX_PAIR : 0", "0", "bits")
+m("short rows: the last block is not summed", "n > MMAX_PAIR + MMAX_LANES", "0", "bits forward")
+m("short rows: roundings of the sum are dropped", "MMAX_(sum_add_small)(sum, lost);", "", "bits forward")
+m = function("MMAX_INLINE void MMAX_(short_sum_of)(", "avx2")
+m("short rows: all sums are those of exponentials", "n <= MMAX_PAIR || others", "n <= MMAX_PAIR", "bits")
+m = function("MMAX_INLINE void MMAX_(short_totals)(", "avx2")
+m("short rows: sums are those of rows of all columns", "lengths && cols > MMAX_PAIR ? lengths[r] : cols", "cols",
+  "bits special_cases")
+
 m = function("MMAX_INLINE void MMAX_(fill_short)(", "avx2")
 m("short rows: zeros only as far as the row itself needs them", "MMAX_SHORT_FILLED(most)", "MMAX_SHORT_FILLED(n)",
   "special_cases bits")
@@ -457,7 +468,7 @@ m("short rows: a loss without its gradient has it filled", "b->lengths && b->y",
 m("short rows: gradients of parameters in spite of lengths", " && !part.lengths &&", " &&", "special_cases bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_loss)(", "avx2")
-m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_PAIR", "g->e",
+m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_SHORT", "g->e",
   "bits losses")
 
 m = function("MMAX_INLINE int MMAX_(group_params)(", "avx2")
