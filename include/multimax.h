@@ -4599,7 +4599,7 @@ MMAX_INLINE mmax_vec MMAX_(load_below)(const mmax_real *p, mmax_vec limit)
     const mmax_vec term = mmax_v_load(p);
     return mmax_v_keep(mmax_v_lt(term, limit), term);
 }
-MMAX_INLINE void MMAX_(two_pairs)(MMAX_(sum) * sum, const mmax_real *terms, size_t n)
+MMAX_STATIC void MMAX_(two_pairs)(MMAX_(sum) * sum, const mmax_real *terms, size_t n)
 {
     const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
     const size_t first = n < MMAX_SHORT ? MMAX_PAIR : 0; /* what is left over of a row comes first */

@@ -351,7 +351,7 @@ m("short rows: the first pass reads past the lengths", "lengths ? lengths[r] : c
 m("short rows: evsoftmax's mean is that of all columns", "masks ? MMAX_(across_sum)(ones) :", "0 ? MMAX_(across_sum)(ones) :",
   "special_cases bits")
 
-m = function("MMAX_INLINE void MMAX_(two_pairs)(", "avx2")
+m = function("MMAX_STATIC void MMAX_(two_pairs)(", "avx2")
 m("short rows: what is left over of a row comes last", "n < MMAX_SHORT ? MMAX_PAIR : 0", "0", "bits")
 m("short rows: the last block is not summed", "n > MMAX_PAIR + MMAX_LANES", "0", "bits forward")
 m("short rows: roundings of the sum are dropped", "MMAX_(sum_add_small)(sum, lost);", "", "bits forward")
