@@ -59,11 +59,11 @@
  *   MMAX_ERR_NULL    a required pointer is NULL; of several optional outputs, all are
  *   MMAX_ERR_SHAPE   stride < cols, lengths[r] > cols, sizes that overflow. Strides of arrays that the call does not
  *                    have are ignored, for rows = 1 all are.
- *   MMAX_ERR_PARAM   not finite in the type: scale, a parameter in use, grad_scale, epsilon or reference of a metric;
- *                    out of range: scale < 0, or so small that it is 0 in the type, order not 1 or 2, evsoftmax's
+ *   MMAX_ERR_PARAM   not finite in the type: scale, a parameter in use; not finite: grad_scale, epsilon or reference of
+ *                    a metric; out of range: scale < 0, or so small that it is 0 in the type, order not 1 or 2, evsoftmax's
  *                    epsilon outside [0,1] (its loss: 0 too), reference < 0, label_smoothing outside [0,1),
  *                    index[r] >= lengths[r] or cols
- *   MMAX_ERR_ALIAS   an output overlaps another array of the call, but is not exactly one of the inputs. An array
+ *   MMAX_ERR_ALIAS   an output overlaps another array of the type, but is not exactly one of the inputs. An array
  *                    extends over (rows-1)*stride + cols entries; rows of equal stride that interleave without
  *                    touching do not overlap.
  *
@@ -205,8 +205,8 @@ typedef enum mmax_isa {
 
 /* ==== forward: y = phi(scale * x) ====
  * The same for all: x and y are rows x cols, at x_stride and y_stride; y may be x. They return MMAX_OK, MMAX_ERR_NULL,
- * _SHAPE, _PARAM or _ALIAS. Rows of softmax, multimax, sparsemax, entmax15 and evsoftmax sum to 1 within 2.1e-7
- * (f64: 5e-16). Sums run over the active entries. A pass is one walk over a row; `special` adds to the table above.
+ * _SHAPE, _PARAM or _ALIAS. Rows of softmax, multimax, sparsemax, entmax15 and evsoftmax sum to 1 within 3e-7
+ * (f64: 6.5e-16). Sums run over the active entries. A pass is one walk over a row; `special` adds to the table above.
  */
 
 /*
@@ -241,7 +241,7 @@ MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mma
  * y_i = max(s_i - tau, 0), tau such that the sum is 1: the Euclidean projection of the row onto the simplex
  *
  *   special   entries at or below tau are exactly 0
- *   error     at most 2.2 ULP of the largest entry
+ *   error     at most 2.6 ULP of the largest entry
  *   cost      3 passes, and some steps for tau over the entries within 1/scale of the maximum; each step is a pass
  *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort. Rows of up to
  *             1024 floats are worked side by side: a call for one row costs as much as one for several.
@@ -284,6 +284,7 @@ MMAX_DECLARE mmax_status mmax_evsoftmax_f64(double *y, const double *x, double e
  * y_i = (exp(s_i) - exp(-s_i)) / sum (exp(s_k) + exp(-s_k)): weights with a sign, whose magnitudes sum to at most 1
  *
  *   error     at most 8 ULP in every entry that is a normal number; nothing cancels near s = 0
+ *   special   a score beyond the type, of either sign, makes the row NaN
  *   cost      3 passes: the largest |x|; both exponentials and the sum; scaling
  *   backward  mmax_tanhmax_backward_f32 needs y and x
  *   source    Huang, Yang, Wang, "Rethinking Attention Weights as Bidirectional Coefficients", eq. 6
@@ -308,7 +309,9 @@ MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_m
 /* ==== backward: gx = (d phi / d x)^T gy, the factor `scale` included ====
  * The same for all: arrays are rows x cols at their own strides; s and p are those of the forward call, y its result.
  * gx may be gy, y or x. An entry with y = 0 has gx = 0. What they return is as in forward.
- * error: at most 3.5 roundings of the terms that gx or gp is added up from, given y.
+ * error: at most 4.2 roundings of the terms that gx or gp is added up from, given y. Weights that are computed again, those
+ * of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms are products of the type, which
+ * may overflow.
  * With gp: gx or gp may be NULL, not both; gp is added to, overlaps no array, and is NaN after a NaN row.
  */
 
@@ -730,8 +733,6 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        include <immintrin.h>
 #        if defined(_MSC_VER)
 #            include <intrin.h>
-#        else
-#            include <cpuid.h>
 #        endif
 #    elif MMAX_HAVE_NEON
 #        include <arm_neon.h>
@@ -2561,6 +2562,12 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #    define MMAX_QUIET_NAN mmax_from_bits(MMAX_NAN_BITS)
 #    define MMAX_MASK      mmax_from_bits(MMAX_MASK_BITS)
 
+/* The nearest number that the type holds. */
+MMAX_INLINE double MMAX_(in_range)(double a)
+{
+    return a > MMAX_REAL_MAX ? MMAX_REAL_MAX : a < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : a;
+}
+
 /* ---- sums: MMAX_LANES partial sums over at most MMAX_CHUNK entries, then 8 doubles (f64: with their errors) ---- */
 #    define MMAX_PAIR      (2 * MMAX_LANES)
 #    define MMAX_SHORT     (2 * MMAX_PAIR) /* rows of at most so many entries go in groups */
@@ -2944,6 +2951,7 @@ typedef struct MMAX_(call) {
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
     const MMAX_(turns) * turns;   /* NULL: not asked for */
+    double gx_scale;              /* losses: see prepare_gradient */
     int peaks;                    /* whether sigma's peak may stand for the largest score */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
     int clears;                   /* masked entries become 0 in MMAX_ROW_CLAMP rows, too */
@@ -4471,16 +4479,16 @@ MMAX_INLINE double MMAX_(rest_beside_max)(const mmax_real *e, size_t n, double s
  * they are still to be taken, and r->e is a buffer. */
 MMAX_INLINE double MMAX_(row_rest)(MMAX_(row) * r, const double *sum, const MMAX_(call) * c)
 {
-    MMAX_(exp_sums) sums = {0, 0, 0};
+    MMAX_(exp_sums) sums;
     if (r->state != MMAX_IS_NORMAL) {
         return 0;
     }
-    if (!sum) {
-        sums = MMAX_(softmax_sums)(NULL, r->e, r->scores, r->n, r->next, r->relative_to, c);
-    } else if (mmax_f64_is_finite(*sum)) {
-        sums.rest = MMAX_(rest_beside_max)(r->e, r->n, *sum, r->relative_to, c);
+    if (sum) { /* what a ?: chooses clang takes for finite under -ffast-math: it does not choose the sum */
+        r->state = mmax_f64_is_finite(*sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
+        return r->state == MMAX_IS_NORMAL ? MMAX_(rest_beside_max)(r->e, r->n, *sum, r->relative_to, c) : 0;
     }
-    r->state = mmax_f64_is_finite(sum ? *sum : sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
+    sums = MMAX_(softmax_sums)(NULL, r->e, r->scores, r->n, r->next, r->relative_to, c);
+    r->state = mmax_f64_is_finite(sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;
     return r->state == MMAX_IS_NORMAL ? sums.rest : 0;
 }
 MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f, int logs)
@@ -5704,8 +5712,12 @@ MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, c
         }
         gp->t_b[i] = gp->t_b[i] - sums[0];
         gp->t_d[i] = gp->t_d[i] + sums[1];
-        gp->b[i] = mmax_s_dfma(n * (1 - p->t_b[i]), sums[2], gp->b[i]);
-        gp->d[i] = mmax_s_dfma(n * (1 - p->t_d[i]), sums[3], gp->d[i]);
+        if (p->t_b[i] != 1.0) { /* else 0 times a sum that may be infinite */
+            gp->b[i] = mmax_s_dfma(n * (1 - p->t_b[i]), sums[2], gp->b[i]);
+        }
+        if (p->t_d[i] != 1.0) {
+            gp->d[i] = mmax_s_dfma(n * (1 - p->t_d[i]), sums[3], gp->d[i]);
+        }
     }
     if (t->any_nan) {
         MMAX_(poison)(gp, p->order);
@@ -5890,7 +5902,7 @@ MMAX_INLINE void MMAX_(loss_target)(MMAX_(loss) * r, const MMAX_(call) * c, int 
 MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     const int sigma = mmax_is_sigma(f->function);
-    const double smoothing = r->targets->label_smoothing, gx_scale = r->targets->grad_scale * c->scale;
+    const double smoothing = r->targets->label_smoothing, gx_scale = c->gx_scale;
     const double q = smoothing > 0 ? smoothing / r->spread.active : 0;
     mmax_real *const gx = r->gx;
     if (r->loss) {
@@ -6241,6 +6253,23 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #        undef MMAX_INSTANCE
 #    endif
 
+/* gx is multiplied by grad_scale * scale as far as the type goes, and at the end by the rest, so that gradients of 0 stay
+ * 0. */
+MMAX_INLINE void MMAX_(prepare_gradient)(MMAX_(call) * c, const mmax_targets *targets)
+{
+    c->gx_scale = MMAX_(in_range)(targets->grad_scale * c->scale);
+}
+MMAX_INLINE void MMAX_(finish_gradient)(const MMAX_(batch) * b, const MMAX_(call) * c)
+{
+    const double whole = b->targets->grad_scale * c->scale, rest = whole / c->gx_scale;
+    for (size_t row = 0; MMAX_UNLIKELY(c->gx_scale != whole) && b->y && row < b->rows; ++row) {
+        mmax_real *const gx = b->y + row * b->y_stride;
+        for (size_t i = 0; i < b->cols; ++i) {
+            gx[i] = gx[i] == 0 ? 0 : (mmax_real)((double)gx[i] * rest);
+        }
+    }
+}
+
 MMAX_INLINE MMAX_(batch) MMAX_(loss_batch_of)(double *loss, mmax_real *gx, const mmax_real *x,
                                               const mmax_targets *targets, const mmax_shape *s)
 {
@@ -6256,7 +6285,9 @@ MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_rea
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
+    MMAX_(prepare_gradient)(&c, targets);
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(softmax, softmax_loss, softmax_losses_of_group, 1));
+    MMAX_(finish_gradient)(&b, &c);
 }
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
@@ -6266,7 +6297,8 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
     MMAX_(call) c;
     MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 1);
-    MMAX_(slopes_begin)(&slopes, p, &c, targets->grad_scale * c.scale);
+    MMAX_(prepare_gradient)(&c, targets);
+    MMAX_(slopes_begin)(&slopes, p, &c, c.gx_scale);
     b.slopes = &slopes;
     b.params = gp != NULL;
     if (p->order == 1) {
@@ -6274,6 +6306,7 @@ MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax
     } else {
         MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax2, multimax2_loss, multimax2_losses_of_group, 1));
     }
+    MMAX_(finish_gradient)(&b, &c);
     if (gp) {
         MMAX_(slopes_end)(&slopes, gp, p, targets->grad_scale);
     }
@@ -6284,8 +6317,10 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare)(&c, s->scale, NULL, epsilon);
+    MMAX_(prepare_gradient)(&c, targets);
     c.epsilon_loss = MMAX_F64_(log1p)(mmax_limited(1 / epsilon) - 1);
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(evsoftmax, evsoftmax_loss, evsoftmax_losses_of_group, 1));
+    MMAX_(finish_gradient)(&b, &c);
 }
 
 /* ---- sparsemax, entmax15 ----
@@ -6634,6 +6669,13 @@ MMAX_INLINE double MMAX_(below_tau)(mmax_real x, const MMAX_(tau) * tau, const M
         return 0;
     }
     return MMAX_(distance)((double)tau->high + (double)tau->low, -MMAX_(distance)(w->units.max, x, c->scale / unit), 1);
+}
+/* The same times unit q, which the type may hold where it does not hold the distance. */
+MMAX_RARE double MMAX_(far_below_tau)(mmax_real x, double q, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
+                                      const MMAX_(call) * c, double unit)
+{
+    const double tau_part = mmax_product(unit * q, (double)tau->high + (double)tau->low);
+    return MMAX_(below_tau)(x, tau, w, c, unit) > 0 ? MMAX_(distance)(w->units.max, x, c->scale * q) + tau_part : 0;
 }
 
 MMAX_INLINE MMAX_(units) MMAX_(units_of)(const MMAX_(call) * c, int function)
@@ -7244,15 +7286,25 @@ MMAX_STATIC void MMAX_(entmax15)(mmax_real *y, const mmax_real *x, const mmax_sh
 /* Fenchel-Young loss without cancellation. With p the weights, g = max(tau - u, 0):
  *   sparsemax   1/2 sum (p - q)^2 + sum q g
  *   entmax15    2/3 sum (sqrt q - sqrt p)^2 (2 sqrt q + sqrt p) + 2 sum q g
- * Adds the terms of the entries from..to, whose q is `q`, and writes their gradient p - q times `factor`. */
+ * Adds the terms of the entries from..to, whose q is `q`, and writes their gradient p - q times `factor`. In a `wide` row
+ * g is beyond the type, or its sum. */
 MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x, size_t from, size_t to, double q,
-                                              double factor, const MMAX_(tau) * tau, const MMAX_(candidates) * w,
-                                              const MMAX_(call) * c, int function)
+                                              double factor, int wide, const MMAX_(tau) * tau,
+                                              const MMAX_(candidates) * w, const MMAX_(call) * c, int function)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), zero = mmax_v_plus_zero();
     const mmax_vec q_all = mmax_v_set((mmax_real)q), root = mmax_v_set((mmax_real)mmax_f64_sqrt(q));
+    const double unit = function == MMAX_SPARSEMAX ? 1 : 2;
     MMAX_(sum) sums[2];
-    double below;
+    double below, far = 0, lost = 0;
+    for (size_t i = from; wide && i < to; ++i) { /* gx may be x */
+        if (!mmax_is_masked(x[i])) {
+            const double term = MMAX_(far_below_tau)(x[i], q, tau, w, c, unit);
+            const double together = far + term, shadow = together - far;
+            lost = lost + ((far - (together - shadow)) + (term - shadow));
+            far = together;
+        }
+    }
     MMAX_(sums_clear)(sums, 2);
 #    define MMAX_STEP(at, left, k, part)                                                                  \
         const mmax_vec logit = MMAX_(load_upto)(x + from + at, left, masked);                             \
@@ -7277,8 +7329,8 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
         }
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
-    below = q > 0 ? mmax_limited(MMAX_(sum_total)(&sums[1])) : 0;
-    return mmax_s_dfma(function == MMAX_SPARSEMAX ? q : 2 * q, below, MMAX_(sum_total)(&sums[0]));
+    below = q > 0 && !wide ? MMAX_(sum_total)(&sums[1]) : 0;
+    return mmax_s_dfma(unit * q, below, MMAX_(sum_total)(&sums[0])) + (far + lost);
 }
 
 /* 1 + u of one entry, with all its digits also where u is near -1. */
@@ -7360,14 +7412,20 @@ MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mm
                                            const mmax_targets *t, const MMAX_(candidates) * w, const MMAX_(tau) * tau,
                                            const MMAX_(call) * c, int function)
 {
-    const double factor = t->grad_scale * c->scale, unit = function == MMAX_SPARSEMAX ? 1 : 2;
+    const double factor = c->gx_scale, unit = function == MMAX_SPARSEMAX ? 1 : 2;
     const int smooth = t->label_smoothing > 0, masked = mmax_is_masked(x[index]);
     const mmax_real x_target = x[index];
-    double active = 0, q, q_target, p, r, value = 0;
+    const double bound = MMAX_REAL_MAX * MMAX_TWO_TO_MINUS_64;
+    double active = 0, low = w->units.max, q, q_target, p, r, value = 0;
     mmax_real v;
+    int wide;
     for (size_t i = 0; smooth && i < n; ++i) {
-        active += !mmax_is_masked(x[i]);
+        if (!mmax_is_masked(x[i])) {
+            active += 1;
+            low = x[i] < low ? x[i] : low;
+        }
     }
+    wide = smooth && MMAX_(distance)(w->units.max, low, 1 + c->scale) > bound;
     q = smooth ? t->label_smoothing / active : 0;
     q_target = 1 - t->label_smoothing + q;
     v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), tau, &w->units, c));
@@ -7393,7 +7451,7 @@ MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mm
                     const size_t from = after ? at + 1 : 0, to = after ? count : at;
                     if (from < to) {
                         value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor,
-                                                                   tau, w, c, function);
+                                                                   wide, tau, w, c, function);
                     }
                 }
             }
@@ -7402,7 +7460,8 @@ MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mm
             } else {
                 value = mmax_s_dfma((2.0 / 3) * (root - r) * (root - r), 2 * root + r, value);
             }
-            value = mmax_s_dfma(unit * q_target, beyond, value);
+            value = MMAX_UNLIKELY(wide) ? value + MMAX_(far_below_tau)(x_target, q_target, tau, w, c, unit)
+                                        : mmax_s_dfma(unit * q_target, beyond, value);
         }
         if (loss) {
             *loss = mmax_f64_from_bits(masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
@@ -7503,7 +7562,9 @@ MMAX_STATIC void MMAX_(sparsemax_loss)(double *loss, mmax_real *gx, const mmax_r
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
+    MMAX_(prepare_gradient)(&c, targets);
     MMAX_(threshold_losses)(&b, s, &c, MMAX_SPARSEMAX);
+    MMAX_(finish_gradient)(&b, &c);
 }
 MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_real *x, const mmax_targets *targets,
                                       const mmax_shape *s)
@@ -7511,7 +7572,9 @@ MMAX_STATIC void MMAX_(entmax15_loss)(double *loss, mmax_real *gx, const mmax_re
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare)(&c, s->scale, NULL, 0);
+    MMAX_(prepare_gradient)(&c, targets);
     MMAX_(threshold_losses)(&b, s, &c, MMAX_ENTMAX15);
+    MMAX_(finish_gradient)(&b, &c);
 }
 
 /* ---- tanhmax: 2 sinh(s) / sum 2 cosh(s_k) ---- */
@@ -7643,12 +7706,6 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
     MMAX_(prepare)(&c, s->scale, NULL, 0);
     c.clears = 1;
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(tanhmax, tanhmax, signed_weights_of_group, MMAX_MOST_ALONE));
-}
-
-/* A weighted mean of finite numbers, which is beyond the range of the type by rounding alone. */
-MMAX_INLINE double MMAX_(in_range)(double mean)
-{
-    return mean > MMAX_REAL_MAX ? MMAX_REAL_MAX : mean < -MMAX_REAL_MAX ? -MMAX_REAL_MAX : mean;
 }
 
 /* gx_j = scale (gy_j 2 cosh(s_j) / C - y_j sum gy y): 2 cosh(s)/C is computed again from x. */
@@ -7849,6 +7906,7 @@ typedef struct MMAX_(back) {
     const mmax_real *gy, *y, *x;
     size_t n;
     int roots; /* entmax15: without `careful`, the first pass leaves sqrt(y) in gx for the second, which costs a store */
+    mmax_real shrunk; /* rows that need care: gy is multiplied by it first, 1 or a power of two */
 } MMAX_(back);
 
 /* Without `careful`, for w = y and w = sqrt(y): masks need no attention as long as every number is finite, since y = 0
@@ -7863,8 +7921,9 @@ typedef struct MMAX_(back) {
                                           : mmax_m_none();                                                      \
         const mmax_vec y_ = careful && order ? mmax_v_select(active_, weight_, inactive) : weight_;             \
         const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;                                      \
-        const mmax_vec gy_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)                  \
-                                     : MMAX_(load_upto)((r)->gy + at, left, zero);                              \
+        const mmax_vec whole_ = careful ? MMAX_(load_active)((r)->gy + at, left, masked, active_)               \
+                                        : MMAX_(load_upto)((r)->gy + at, left, zero);                           \
+        const mmax_vec gy_ = shrinks ? mmax_v_mul(whole_, mmax_v_set((r)->shrunk)) : whole_;                    \
         const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                                \
                                 ? MMAX_(load_upto)((r)->gx + at, left, zero)                                    \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
@@ -7877,6 +7936,7 @@ typedef struct MMAX_(back) {
         }                                                                                                     \
         if (order) {                                                                                          \
             mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                      \
+            g_ = shrinks ? mmax_v_mul(g_, mmax_v_set(1 / (r)->shrunk)) : g_;                                  \
             if (careful) {                                                                                    \
                 s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));   \
             }                                                                                                 \
@@ -7928,7 +7988,7 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, mmax_real *totals, const MMA
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const int rooted = 0, masks = 0;
+    const int rooted = 0, masks = 0, shrinks = careful;
     mmax_mask bad = mmax_m_none();
     mmax_vec squares[MMAX_REGS]; /* of x: none of them is above their sum */
     MMAX_(sums_clear)(sums, 1 + MMAX_IS_TWO(function));
@@ -7950,9 +8010,10 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
-    const mmax_vec minus_mean = mmax_v_sub(zero, mmax_v_set((mmax_real)mean)), scale = mmax_v_set((mmax_real)c->scale);
+    const double to_gx = careful && !order ? c->scale / (double)r->shrunk : c->scale;
+    const mmax_vec minus_mean = mmax_v_sub(zero, mmax_v_set((mmax_real)mean)), scale = mmax_v_set((mmax_real)to_gx);
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const int rooted = r->roots, masks = 0;
+    const int rooted = r->roots, masks = 0, shrinks = careful;
     MMAX_(kinks) kinks;
     if (order) {
         kinks = slopes->kinks;
@@ -7979,6 +8040,12 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
 #    undef MMAX_STEP
 }
 
+/* Means up to which nothing overflows that comes to a finite gx: for SoftMax all, whose w sum to 1. */
+#    define MMAX_HAS_LARGE(function) ((function) != MMAX_BACK_SOFTMAX)
+#    define MMAX_MOST_MEAN(function) \
+        (MMAX_HAS_LARGE(function) ? MMAX_REAL_MAX * (mmax_real)MMAX_TWO_TO_MINUS_64 : MMAX_REAL_MAX)
+#    define MMAX_SHRUNK 9.313225746154785e-10 /* 2^-30: a sum of 2^24 numbers is far from MMAX_REAL_MAX */
+
 /* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where back_sums
  * says so. The mean of a row of one chunk has the digits of the type, unless it overflows there or there is no support. */
 MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c, int function, int order, int careful)
@@ -8004,11 +8071,21 @@ MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c
     return good && mmax_f64_is_finite(products) ? mean : mmax_f64_from_bits(0x7ff8000000000000);
 }
 
+/* A mean above the bound, or NaN */
+#    define MMAX_IS_LARGE(mean, function) \
+        (mmax_f64_is_nan(mean) || (mean) > MMAX_MOST_MEAN(function) || (mean) < -MMAX_MOST_MEAN(function))
+
 /* Any row. */
 MMAX_INLINE void MMAX_(back_row)(MMAX_(back) r, MMAX_(slopes) * slopes, const MMAX_(call) * c, int function, int order,
                                  int params)
 {
-    const double mean = MMAX_(back_mean)(&r, c, function, order, 1);
+    double mean;
+    r.shrunk = 1;
+    mean = MMAX_(back_mean)(&r, c, function, order, 1);
+    if (MMAX_HAS_LARGE(function) && MMAX_IS_LARGE(mean, function)) {
+        r.shrunk = (mmax_real)MMAX_SHRUNK;
+        mean = MMAX_(back_mean)(&r, c, function, order, 1);
+    }
     if (MMAX_UNLIKELY(mmax_f64_is_nan(mean))) {
         if (r.gx) {
             MMAX_(backward_nan)(r.gx, r.y, order ? r.x : NULL, r.n, function == MMAX_BACK_LOG);
@@ -8036,7 +8113,7 @@ MMAX_STATIC void MMAX_(back_sigma_row)(MMAX_(back) r, MMAX_(slopes) * slopes, co
 MMAX_INLINE void MMAX_(back_end)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes, const MMAX_(call) * c,
                                  int function, int order, int params, int fetch, const MMAX_(back) * next)
 {
-    const int usual = MMAX_FAST && !mmax_f64_is_nan(mean);
+    const int usual = MMAX_FAST && !MMAX_IS_LARGE(mean, function);
     if (usual && params && !r->gx) {
         MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, NULL);
     } else if (usual && MMAX_TOGETHER && fetch) {
@@ -8074,10 +8151,12 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const mmax_vec scale = mmax_v_set((mmax_real)c->scale), bound = MMAX_(safe_squares)(c);
+    const mmax_vec most = mmax_v_set(MMAX_MOST_MEAN(function));
     const MMAX_(origin) o = MMAX_(log_origin)();
     const int sum_count = 1 + MMAX_IS_TWO(function);
     const size_t n = first->n;
     const size_t gx_stride = s->gx_stride, gy_stride = s->gy_stride, y_stride = s->y_stride, x_stride = s->x_stride;
+    const int shrinks = 0;
     MMAX_(back) row = *first;
     MMAX_(kinks) kinks;
     size_t done = 0;
@@ -8107,7 +8186,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
         if (MMAX_IS_TWO(function)) {
             mean = mmax_v_div(mean, mmax_v_hsum(one ? lanes_[1][0] : MMAX_(halved)(lanes_[1])));
         }
-        bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), largest));
+        bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));
         if (order && !careful) {
             bad = mmax_m_or(bad, mmax_v_nle(one ? squares[0] : MMAX_(halved)(squares), bound));
         }
@@ -8180,7 +8259,7 @@ MMAX_INSTANCE(log_multimax, MMAX_BACK_LOG, 2, 1, 0)
 MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * slopes, const mmax_shape *s,
                                      const MMAX_(call) * c, int order, int masks)
 {
-    const int function = MMAX_BACK_SOFTMAX, careful = 0, rooted = 0, params = 1;
+    const int function = MMAX_BACK_SOFTMAX, careful = 0, rooted = 0, shrinks = 0, params = 1;
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = zero, scale = mmax_v_set((mmax_real)c->scale), bound = MMAX_(safe_squares)(c);
     const MMAX_(origin) o = MMAX_(log_origin)();
@@ -9045,6 +9124,7 @@ MMAX_PUBLIC(evsoftmax_loss)
 
 /* ==== choice of the instruction set ==== */
 #    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
+/* <cpuid.h> would leave macros of its own behind. */
 MMAX_INLINE void mmax_cpuid(unsigned leaf, unsigned registers[4])
 {
 #        if defined(_MSC_VER)
@@ -9052,8 +9132,9 @@ MMAX_INLINE void mmax_cpuid(unsigned leaf, unsigned registers[4])
     __cpuidex(values, (int)leaf, 0);
     memcpy(registers, values, sizeof values);
 #        else
-    memset(registers, 0, 4 * sizeof *registers);
-    __get_cpuid_count(leaf, 0, &registers[0], &registers[1], &registers[2], &registers[3]);
+    __asm__ volatile("cpuid"
+                     : "=a"(registers[0]), "=b"(registers[1]), "=c"(registers[2]), "=d"(registers[3])
+                     : "a"(leaf), "c"(0));
 #        endif
 }
 
@@ -9083,10 +9164,13 @@ MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
     case MMAX_ISA_AVX512: {
         /* Intel SDM vol. 2, CPUID: leaf 1 ecx 12 FMA, 23 POPCNT, 27 OSXSAVE, 28 AVX, edx 26 SSE2; leaf 7 ebx 5 AVX2,
              * 16, 17, 30, 31 AVX512 F, DQ, BW, VL; XCR0 1, 2 SSE and AVX state, 5 to 7 AVX-512 state */
-        unsigned one[4], seven[4], state = 0;
+        unsigned most[4], one[4], seven[4] = {0, 0, 0, 0}, state = 0;
         int avx2, avx512;
+        mmax_cpuid(0, most);
         mmax_cpuid(1, one);
-        mmax_cpuid(7, seven);
+        if (most[0] >= 7) {
+            mmax_cpuid(7, seven);
+        }
         if (isa == MMAX_ISA_SSE2) {
             return (int)(one[3] >> 26 & 1);
         }

@@ -588,6 +588,29 @@ static void check_log(const function *f, size_t n, double scale, double bound, d
 static const double scales[] = {1, 0.7, 2.5, 0.0625};
 static const law laws[] = {NORMAL_1, NORMAL_4, NORMAL_32, TIES, CLUSTERS, MASKED, GEOMETRIC, EQUAL, ONE_HOT};
 
+/* The loss of a row whose odd entries are at the maximum and the others a distance too wide for the type below; the last
+ * one of more than three is masked. */
+static void check_wide_smoothing(const function *f, call *c)
+{
+    const size_t n = c->s.cols, active = n > 3 ? n - 1 : n, high = active / 2;
+    const int sparsemax = strncmp(f->name, "sparsemax", 9) == 0;
+    const wide weight = 1 / (wide)high, distance = 2 * (wide)largest(f) * (wide)c->s.scale;
+    wide expected = 0;
+    if (active < n) {
+        set_special(f, c->array[X], active, MINUS_INF);
+    }
+    for (size_t i = 0; i < active; ++i) {
+        const wide q = (wide)c->t.label_smoothing / (wide)active + ((int32_t)i == index_storage[0] ? 0.5L : 0);
+        const wide p = i % 2 ? weight : 0, between = sqrtl(q) - sqrtl(p);
+        expected += sparsemax ? (p - q) * (p - q) / 2 : between * between * (2 * sqrtl(q) + sqrtl(p)) * 2 / 3;
+        expected += i % 2 ? 0 : q * (sparsemax ? distance - weight : distance - 2 * sqrtl(weight));
+    }
+    expected = fminl(expected, (wide)DBL_MAX);
+    CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, n));
+    CHECK(fabsl((wide)row_storage[0] - expected) <= relative_bound(f) * expected, AT ", scale %g: %g, not %Lg",
+          AT_ARGS(f, n), c->s.scale, row_storage[0], expected);
+}
+
 #define FOR_EACH_LOSS(f) \
     FOR_EACH_FUNCTION(f) \
         if (f->kind == LOSS)
@@ -819,6 +842,50 @@ int main(void)
                 CHECK(fabsl((wide)row_storage[0] - expected) <= 1e-14L * expected, AT ": %g, not %Lg", AT_ARGS(f, n),
                       row_storage[0], expected);
             }
+    }
+    TEST("the same of sparsemax and entmax15, whose distances are wider than the type") {
+        static const char *const names[] = {"sparsemax_loss_f32", "entmax15_loss_f32", "sparsemax_loss_f64",
+                                            "entmax15_loss_f64"};
+        static const size_t lengths[] = {2, 3, 16, 31, 200, 2050};
+        static const double scales_at_ends[] = {1e-30, 0.0442, 0.5, 1};
+        FOR_EACH_ISA(isa)
+            for (size_t k = 0; k < COUNT(names) * COUNT(lengths) * COUNT(scales_at_ends) * 2; ++k) {
+                const function *f = function_named(names[k % 4]);
+                const size_t n = lengths[k / 4 % COUNT(lengths)];
+                call c = call_of(f, 1, n, NORMAL_1, 0);
+                for (size_t i = 0; i < n; ++i) {
+                    set(f, c.array[X], i, i % 2 ? largest(f) : -largest(f));
+                }
+                index_storage[0] = k / 24 % 2 ? 1 : 0;
+                c.t.label_smoothing = 0.5;
+                c.s.scale = scales_at_ends[k / 48];
+                check_wide_smoothing(f, &c);
+            }
+    }
+    TEST("a grad_scale beyond the type: gradients that are 0 stay 0, small ones are finite") {
+        FOR_EACH_LOSS(f)
+        FOR_EACH_ISA(isa) {
+            call c = call_of(f, 2, 20, NORMAL_4, 1);
+            double once[40];
+            for (size_t i = 2; i < 40; i += 2) {
+                set_special(f, c.array[X], i, MINUS_INF);
+            }
+            index_storage[0] = index_storage[1] = 1;
+            c.s.scale = 2;
+            c.t.grad_scale = 1e-3;
+            CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 20));
+            for (size_t i = 0; i < 40; ++i) {
+                once[i] = get(f, c.array[OUT], i);
+            }
+            c.t.grad_scale = f->size == 4 ? 1e39 : DBL_MAX;
+            CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 20));
+            for (size_t i = 0; i < 40; ++i) {
+                const double whole = once[i] * 1e3 * c.t.grad_scale, gx = get(f, c.array[OUT], i);
+                const int beyond = fabs(whole) > largest(f) || (once[i] != 0 && f->size == 8);
+                CHECK(beyond ? isinf(gx) : fabs(gx - whole) <= 1e-5 * fabs(whole), AT ", entry %u: %g, not %g",
+                      AT_ARGS(f, 20), (unsigned)i, gx, whole);
+            }
+        }
     }
     TEST("gp of many equal rows: their roundings do not add up") {
         enum { MANY = 8192 };

@@ -690,6 +690,29 @@ static mmax_multimax_params far_identity(const function *f)
     return p;
 }
 
+/* gx of equal weights, where it is what gy less its mean comes to, from gy up to the largest number. */
+static void check_large_gradient(const function *f, size_t n)
+{
+    const int whole = strncmp(f->name, "sparsemax", 9) == 0 || f->kind == LOG_BACKWARD;
+    call c = call_of(f, 1, n, EQUAL, 15);
+    double mean = 0, weight = whole ? 1 : 1 / (double)n;
+    weight = strncmp(f->name, "entmax15", 8) == 0 ? sqrt(weight) : weight;
+    if (strncmp(f->name, "tanhmax", 7) == 0) {
+        return;
+    }
+    c.s.scale = 0.125;
+    for (size_t i = 0; i < n; ++i) {
+        set(f, c.array[GY], i, (2 * random_uniform() - 1) * largest(f));
+        mean += get(f, c.array[GY], i) / (double)n;
+    }
+    check_ok(f, &c);
+    for (size_t i = 0; i < n; ++i) {
+        const double exact = (get(f, c.array[GY], i) / 8 - mean / 8) * weight;
+        CHECK(fabs(get(f, c.array[OUT], i) - exact) <= 1e-6 * largest(f), AT ": entry %u is %g, not %g", AT_ARGS(f, n),
+              (unsigned)i, get(f, c.array[OUT], i), exact);
+    }
+}
+
 static void test_values(void)
 {
     TEST("all entries equal: softmax, sparsemax, entmax15, evsoftmax, multimax give 1/n each") {
@@ -777,6 +800,47 @@ static void test_values(void)
                         wrong += masked_here ? get_bits(f, c.array[OUT], i) != 0 : !is_finite_at(f, c.array[OUT], i);
                     }
                     CHECK(wrong == 0, AT ": %u entries", AT_ARGS(f, cols), (unsigned)wrong);
+                }
+    }
+    TEST("a gradient whose gy are of any size and either sign is finite where it is not beyond the type") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if ((f->kind == BACKWARD || f->kind == LOG_BACKWARD) && f->order == 0) {
+                        check_large_gradient(f, n);
+                    }
+    }
+    TEST("NaN far behind in a row of several blocks: every entry is NaN") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if ((f->kind == FORWARD || f->kind == LOGARITHM || f->kind == LOSS) && !has(f, ELEMENTWISE)) {
+                    enum { LONG_ROW = 5000 };
+                    call c = call_of(f, 1, LONG_ROW, NORMAL_1, 17);
+                    size_t others = 0;
+                    set_special(f, c.array[X], LONG_ROW - 99, QUIET_NAN);
+                    check_ok(f, &c);
+                    for (size_t i = 0; i < LONG_ROW; ++i) {
+                        others += !is_special(f, c.array[OUT], i, QUIET_NAN);
+                    }
+                    CHECK(others == 0, AT ": %u entries are not NaN", AT_ARGS(f, LONG_ROW), (unsigned)others);
+                }
+    }
+    TEST("gp of an absent term is finite where its sum overflows") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                if (has(f, HAS_GP) && has(f, ELEMENTWISE)) {
+                    call c = call_of(f, 1, 20, EQUAL, 16);
+                    mmax_multimax_params p = mmax_multimax_identity(f->order);
+                    c.p = &p;
+                    for (size_t i = 0; i < 20; ++i) {
+                        set(f, c.array[X], i, (i % 2 ? 0.1 : -0.1) * largest(f));
+                        set(f, c.array[GY], i, 0.1 * largest(f));
+                    }
+                    check_ok(f, &c);
+                    for (int k = 0; k < 2; ++k) {
+                        CHECK(bits_of(gp_storage.b[k]) == 0 && bits_of(gp_storage.d[k]) == 0, AT ": b %g, d %g",
+                              AT_ARGS(f, 20), gp_storage.b[k], gp_storage.d[k]);
+                    }
                 }
     }
     TEST("log functions and losses of a finite row are finite, however wide") {

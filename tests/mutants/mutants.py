@@ -309,8 +309,10 @@ m("log: rows beyond whole registers keep their sums", "MMAX_F64_(log1ps)(numbers
   "MMAX_F64_(log1ps)(numbers, count - count % MMAX_WIDTH);", "bits forward")
 
 m = function("MMAX_INLINE double MMAX_(row_rest)(")
-m("log: a NaN beyond the first pass is not seen",
-  "r->state = mmax_f64_is_finite(sum ? *sum : sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;", "", "special_cases")
+m("log: a NaN beyond the first pass is not seen", "r->state = mmax_f64_is_finite(*sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;", "",
+  "special_cases")
+m("log: a NaN in a long row is not seen", "r->state = mmax_f64_is_finite(sums.sum) ? MMAX_IS_NORMAL : MMAX_IS_NAN;", "",
+  "special_cases long_rows")
 
 m = function("MMAX_INLINE double MMAX_(rest_beside_max)(", "avx2")
 m("log: the rest beside a large entry of a short row is lost", "MMAX_HOLDS_FEW(sum, e_max)", "0", "losses forward")
@@ -552,7 +554,7 @@ m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * fac
 m = function("MMAX_INLINE void MMAX_(loss_end)(")
 m("loss: MultiMax's target has the first exponential", "e_target = r->e ? r->e[r->index]", "e_target = r->e ? r->e[0]", "losses")
 m("loss: MultiMax's target in place has no exponential", ": MMAX_(exp_of)(r->score, &r->origin, c);", ": 0;", "losses bits")
-m("loss: grad_scale is dropped", "r->targets->grad_scale * c->scale;", "c->scale;", "losses")
+m("loss: grad_scale is dropped", "gx_scale = c->gx_scale;", "gx_scale = c->scale;", "losses")
 m("loss: a masked target counts in gp", "if (!r->masked) {\n            const mmax_real s",
   "{\n            const mmax_real s", "losses special_cases")
 m("loss: a masked target has a finite loss", "r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value))",
@@ -693,8 +695,24 @@ m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_s
   "golden")
 
 m = function("MMAX_INLINE double MMAX_(threshold_loss_part)(")
-m("entmax15 loss: the factor 2 of the entries below tau", "? q : 2 * q", "? q : q", "losses")
+m("entmax15 loss: the factor 2 of the entries below tau", "mmax_s_dfma(unit * q, below,", "mmax_s_dfma(q, below,", "losses")
+m("threshold loss: distances beyond the type are summed in it", "q > 0 && !wide ?", "q > 0 ?", "losses")
+m("threshold loss: far masked entries have a distance", "if (!mmax_is_masked(x[i])) {", "if (1) {", "losses special_cases")
 m("entmax15 loss: 2/3", "(mmax_real)(2.0 / 3)", "(mmax_real)(1.0 / 3)", "losses")
+
+m = function("MMAX_INLINE void MMAX_(finish_gradient)(")
+m("loss: a grad_scale beyond the type as far as the type goes", "(double)gx[i] * rest", "(double)gx[i]", "losses")
+m("loss: 0 times an infinite grad_scale", "gx[i] == 0 ? 0 :", "", "losses")
+m = function("MMAX_INLINE void MMAX_(prepare_gradient)(")
+m("loss: grad_scale is not limited", "MMAX_(in_range)(targets->grad_scale * c->scale)", "targets->grad_scale * c->scale", "losses")
+m = function("MMAX_INLINE void MMAX_(back_row)(")
+m("backward: large gradients overflow", "MMAX_HAS_LARGE(function) &&", "0 &&", "special_cases")
+m("backward: what is shrunk stays so", "r.shrunk = (mmax_real)MMAX_SHRUNK;", "", "special_cases")
+m = function("MMAX_INLINE void MMAX_(back_gradients)(")
+m("backward: large gradients are not restored", "c->scale / (double)r->shrunk", "c->scale", "special_cases")
+m = function("MMAX_INLINE void MMAX_(slopes_end)(")
+m("gp: an absent term is 0 times its sum, b", "if (p->t_b[i] != 1.0) {", "if (1) {", "special_cases")
+m("gp: an absent term is 0 times its sum, d", "if (p->t_d[i] != 1.0) {", "if (1) {", "special_cases")
 
 m = function("MMAX_INLINE double MMAX_(few_loss)(")
 m("threshold loss: the target counts twice", "v > 0 && i != target", "v > 0", "losses")
@@ -704,7 +722,9 @@ m = function("MMAX_INLINE double MMAX_(small_loss)(")
 m("entmax15 loss: a sign where it is small", "3 - missing", "3 + missing", "losses")
 
 m = function("MMAX_INLINE void MMAX_(threshold_loss_end)(")
-m("threshold loss: masks count in the smoothing", "active += !mmax_is_masked(x[i]);", "active += 1;", "losses")
+m("threshold loss: masks count in the smoothing", "if (!mmax_is_masked(x[i])) {", "if (1) {", "losses")
+m("threshold loss: no row is wide", "MMAX_(distance)(w->units.max, low, 1 + c->scale) > bound", "0", "losses")
+m("threshold loss: a far target is near", "MMAX_UNLIKELY(wide) ?", "0 ?", "losses")
 m("threshold loss: the target's gradient without q", "gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);",
   "gx[index] = masked ? 0 : (mmax_real)(p * factor);", "losses")
 
@@ -778,7 +798,7 @@ m = function("MMAX_INLINE void MMAX_(back_end)(", "avx2")
 m("backward: gx is written, though left out", "params, 0, 0, NULL);", "params, 0, 1, NULL);", "backward")
 
 m = function("MMAX_INLINE size_t MMAX_(back_short)(", "avx2")
-m("backward, short rows: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), largest));", "",
+m("backward, short rows: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));", "",
   "special_cases")
 m("backward, short rows: large scores as well", "mmax_v_nle(one ? squares[0] : MMAX_(halved)(squares), bound)",
   "mmax_m_none()", "bits special_cases")
