@@ -60,8 +60,8 @@
  *   MMAX_ERR_SHAPE   stride < cols, lengths[r] > cols, sizes that overflow. Strides of arrays that the call does not
  *                    have are ignored, for rows = 1 all are.
  *   MMAX_ERR_PARAM   not finite in the type: scale, a parameter in use; not finite: grad_scale, epsilon or reference of
- *                    a metric; out of range: scale < 0, or so small that it is 0 in the type, order not 1 or 2, evsoftmax's
- *                    epsilon outside [0,1] (its loss: 0 too), reference < 0, label_smoothing outside [0,1),
+ *                    a metric; out of range: scale < 0, or so small that it is 0 in the type, order not 1 or 2,
+ *                    evsoftmax's epsilon outside [0,1] (its loss: 0 too), reference < 0, label_smoothing outside [0,1),
  *                    index[r] >= lengths[r] or cols
  *   MMAX_ERR_ALIAS   an output overlaps another array of the type, but is not exactly one of the inputs. An array
  *                    extends over (rows-1)*stride + cols entries; rows of equal stride that interleave without
@@ -309,9 +309,9 @@ MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_m
 /* ==== backward: gx = (d phi / d x)^T gy, the factor `scale` included ====
  * The same for all: arrays are rows x cols at their own strides; s and p are those of the forward call, y its result.
  * gx may be gy, y or x. An entry with y = 0 has gx = 0. What they return is as in forward.
- * error: at most 4.2 roundings of the terms that gx or gp is added up from, given y. Weights that are computed again, those
- * of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms are products of the type, which
- * may overflow.
+ * error: at most 4.2 roundings of the terms that gx or gp is added up from, given y. Weights that are computed again,
+ * those of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms are products of the
+ * type, which may overflow.
  * With gp: gx or gp may be NULL, not both; gp is added to, overlaps no array, and is NaN after a NaN row.
  */
 
@@ -793,13 +793,13 @@ static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULT
 #    define MMAX_(name)          MMAX_PASTE(mmax_##name, MMAX_TIER, MMAX_TYPE)
 #    define MMAX_F64_(name)      MMAX_PASTE(mmax_##name, MMAX_TIER, f64)
 
-/* What is normalised: the scores as they are, sigma of them (order 1 or 2), the scores weighted by the mean rule, or for
- * TanhMax their hyperbolic sines and cosines. */
+/* What is normalised: the scores as they are, sigma of them (order 1 or 2), the scores weighted by the mean rule, or
+ * for TanhMax their hyperbolic sines and cosines. */
 enum { MMAX_SOFTMAX, MMAX_MULTIMAX1, MMAX_MULTIMAX2, MMAX_EVSOFTMAX, MMAX_TANHMAX };
 MMAX_INLINE int mmax_is_sigma(int function) { return function == MMAX_MULTIMAX1 || function == MMAX_MULTIMAX2; }
 /* What a row needs in its exponentials. PLAIN: nothing, no result can underflow. CLAMP: low entries are held at a
- * bound and zeroed at the end, and so are masked ones where that is the end. GENERAL: there are masked entries otherwise,
- * or scores so large that the maximum has to be subtracted first. */
+ * bound and zeroed at the end, and so are masked ones where that is the end. GENERAL: there are masked entries
+ * otherwise, or scores so large that the maximum has to be subtracted first. */
 enum { MMAX_ROW_PLAIN, MMAX_ROW_CLAMP, MMAX_ROW_GENERAL };
 enum { MMAX_SPARSEMAX, MMAX_ENTMAX15 };
 enum { MMAX_BACK_SOFTMAX, MMAX_BACK_SPARSEMAX, MMAX_BACK_ENTMAX15, MMAX_BACK_LOG };
@@ -1160,7 +1160,7 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   MMAX_(fold)(acc, out)   f32: 32 partial sums to 8 doubles, lanes that are 8, 16, .. apart being added
  */
 #    if MMAX_PASS_DOUBLE
-/* For exponent(a): the bits of sqrt(1/2); all but those of a mantissa; the bits of 2^52, whose low ones are an integer */
+/* For exponent(a): the bits of sqrt(1/2); all but those of a mantissa; of 2^52, whose low ones are an integer */
 #        define MMAX_SQRT_HALF_BITS 0x3fe6a09e667f3bcd
 #        define MMAX_EXPONENT_BITS  (-0x10000000000000)
 #        define MMAX_INTEGER_BITS   0x4330000000000000
@@ -2408,7 +2408,7 @@ MMAX_INLINE mmax_vec MMAX_(product)(mmax_vec a)
 /* What is added to make +0 of -0: -funsafe-math-optimizations lets clang drop a 0 that it knows. */
 #    define mmax_v_plus_zero() MMAX_(product)(mmax_v_zero())
 
-/* The three above for any count, the last for any above 0; at least MMAX_WIDTH that the compiler knows costs nothing. */
+/* The three above for any count, the last for any above 0; one that is known to be MMAX_WIDTH costs nothing. */
 MMAX_INLINE mmax_vec MMAX_(load_upto)(const mmax_real *p, ptrdiff_t count, mmax_vec fill)
 {
     return count >= MMAX_WIDTH ? mmax_v_load(p) : count <= 0 ? fill : mmax_v_load_part(p, count, fill);
@@ -2833,7 +2833,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             }                                                                                      \
         } while (0)
 
-/* The same for `rows` short rows, register by register of all of them: step(r, at, left, lanes, k) adds to lanes[i][k]. */
+/* The same for `rows` short rows, register by register of all: step(r, at, left, lanes, k) adds to lanes[i][k]. */
 #    define MMAX_SWEEP_ROWS(rows, n, on, sum_count, step)                                       \
         do {                                                                                    \
             const size_t blocks_ = MMAX_CALL_BLOCKS_OF(n);                                      \
@@ -3935,8 +3935,8 @@ MMAX_INLINE int MMAX_(bounded_row)(MMAX_(extremes) * e, mmax_real *y, const mmax
     return 1;
 }
 
-/* begin_row for MultiMax, with sigma of the row written to y, unless y is NULL. y may be x: then it is written only after
- * the decision. */
+/* begin_row for MultiMax, with sigma of the row written to y, unless y is NULL. y may be x: then it is written only
+ * after the decision. */
 MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                    const MMAX_(call) * c, int function)
 {
@@ -4119,8 +4119,8 @@ typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMA
 #    define MMAX_FEW_BOUND 1.75
 
 #    if MMAX_PASS_DOUBLE
-/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z), z = f / (2 + f),
- * only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
+/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
+ * z = f / (2 + f), only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
 MMAX_INLINE mmax_vec MMAX_(log1p_of)(mmax_vec v)
 {
     const mmax_vec one = mmax_v_set(1), whole = mmax_v_add(one, v), shadow = mmax_v_sub(whole, one);
@@ -4173,8 +4173,8 @@ MMAX_STATIC void MMAX_(log_sums)(double *log_sum, const double *sums, const doub
 #        endif
 #    endif
 
-/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. `next`: see
- * MMAX_(row). */
+/* The exponentials of n scores x, and their sum. MultiMax: `sigma_there` says that e holds sigma of x already. `next`:
+ * see MMAX_(row). */
 MMAX_INLINE double MMAX_(exp_block)(mmax_real *e, const mmax_real *x, size_t n, const mmax_real *next,
                                     const MMAX_(origin) * o, const MMAX_(call) * c, const MMAX_(passes) * f,
                                     int careful, int sigma_there)
@@ -4327,7 +4327,8 @@ MMAX_INLINE double MMAX_(two_to)(mmax_real power)
     return power < -1022 ? 0 : mmax_f64_from_bits((uint64_t)(1023 + (int)power) << 52);
 }
 
-/* All but the last pass, adding to l->sum; without `store` only whether all blocks are ordinary ones, which is returned. */
+/* All but the last pass, adding to l->sum; without `store` only whether all blocks are ordinary ones, which is
+ * returned. */
 MMAX_RARE int MMAX_(long_begin)(MMAX_(long) * l, const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f,
                                 int store)
 {
@@ -4599,8 +4600,8 @@ MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
 }
 /* The same from rows of n <= MMAX_SHORT terms, `stride` apart, with zeros past them: MMAX_SHORT_FILLED(n) are read.
  * Exponentials are added as in exp_rows, where rows of more than MMAX_PAIR ask for their own length; `others` as in
- * MMAX_SWEEP_SUM; with limits, only what is below its row's counts. Where there are fewer than MMAX_WIDTH rows, the rest
- * is as the first. */
+ * MMAX_SWEEP_SUM; with limits, only what is below its row's counts. Where there are fewer than MMAX_WIDTH rows, the
+ * rest is as the first. */
 #        define MMAX_SHORT_FILLED(n) ((n) <= MMAX_WIDTH ? MMAX_WIDTH : ((n) + MMAX_LANES - 1) / MMAX_LANES * MMAX_LANES)
 MMAX_INLINE mmax_vec MMAX_(load_below)(const mmax_real *p, mmax_vec limit)
 {
@@ -4768,8 +4769,8 @@ MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(const MMAX_(scalings) * of, size_t 
 /* Where two registers hold a block, what begins and ends a row takes as long as the entries of a short one. */
 #    define MMAX_TOGETHER (MMAX_FAST && MMAX_REGS == 2)
 #    if MMAX_TOGETHER
-/* begin_row for MMAX_WIDTH rows of one length, for EvSoftMax above MMAX_SHORT and MMAX_CHUNK at most. Where one of them is not an ordinary
- * row, nothing is decided and 0 returned. */
+/* begin_row for MMAX_WIDTH rows of one length, for EvSoftMax above MMAX_SHORT and MMAX_CHUNK at most. Where one of them
+ * is not an ordinary row, nothing is decided and 0 returned. */
 MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int function)
 {
     const int sigma = mmax_is_sigma(function), store = r->y != r->x;
@@ -4993,7 +4994,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
 MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #    undef MMAX_INSTANCE
 
-/* ---- short rows: MMAX_WIDTH rows of at most MMAX_SHORT entries at once, with the arithmetic of rows one by one ---- */
+/* ---- short rows: MMAX_WIDTH rows of at most MMAX_SHORT entries at once, with the arithmetic of rows alone ---- */
 #    if MMAX_FAST
 struct MMAX_(group) {
     size_t row, rows;                               /* the first, and how many: at most MMAX_WIDTH */
@@ -5025,8 +5026,8 @@ MMAX_INLINE void MMAX_(fill_short)(mmax_real *terms, size_t n, size_t most)
     }
 }
 
-/* What EvSoftMax's mean of a row comes from, spread over the lanes: the arithmetic of short_mean. The registers of its sums
- * take turns, and halving them comes to the same whichever was the first. `count` is of rows with masks. */
+/* What EvSoftMax's mean of a row comes from, spread over the lanes: the arithmetic of short_mean. The registers of its
+ * sums take turns, and halving them comes to the same whichever was the first. `count` is of rows with masks. */
 typedef struct MMAX_(mean_parts) {
     mmax_vec sum, count;
 } MMAX_(mean_parts);
@@ -5037,9 +5038,9 @@ typedef struct MMAX_(mean_parts) {
                 sums[MMAX_CALL_REGS - 1] = turn_;                                                    \
             } while (0)
 
-/* The first pass over a row: its largest score is in one of the lanes. The smallest of all logits joins `smallest`, where
- * that is wanted, for MultiMax the largest of all |s| `largest`. With `masks`, scores, sizes (where the call clears them)
- * and what EvSoftMax's mean comes from are those of active entries. MultiMax leaves sigma in e. */
+/* The first pass over a row: its largest score is in one of the lanes. The smallest of all logits joins `smallest`,
+ * where that is wanted, for MultiMax the largest of all |s| `largest`. With `masks`, scores, sizes (where the call
+ * clears them) and what EvSoftMax's mean comes from are those of active entries. MultiMax leaves sigma in e. */
 MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t n, mmax_vec *smallest,
                                         mmax_vec *largest, MMAX_(mean_parts) * parts, const MMAX_(call) * c,
                                         int function, int masks)
@@ -5464,8 +5465,8 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
     MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, !MMAX_PASS_DOUBLE, MMAX_WIDTH);
 }
 
-/* In a group, or a row that goes alone, no score is masked and no maximum large: nothing overflows or is subnormal on the
- * way, as in a moderate row, unless a scaled score is near the end of the type's range. The smallest is in `low`. */
+/* In a group, or a row that goes alone, no score is masked and no maximum large: nothing overflows or is subnormal on
+ * the way, as in a moderate row, unless a scaled score is near the end of the type's range. `low` has the smallest. */
 MMAX_INLINE int MMAX_(short_logs_plain)(mmax_vec low, const MMAX_(call) * c, int function)
 {
     return function != MMAX_SOFTMAX || c->scale <= 1 || mmax_v_hmin(low) > MMAX_LOG_BOUND(c) / 2;
@@ -6253,8 +6254,8 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 #        undef MMAX_INSTANCE
 #    endif
 
-/* gx is multiplied by grad_scale * scale as far as the type goes, and at the end by the rest, so that gradients of 0 stay
- * 0. */
+/* gx is multiplied by grad_scale * scale as far as the type goes, and at the end by the rest, so that gradients of 0
+ * stay 0. */
 MMAX_INLINE void MMAX_(prepare_gradient)(MMAX_(call) * c, const mmax_targets *targets)
 {
     c->gx_scale = MMAX_(in_range)(targets->grad_scale * c->scale);
@@ -6325,8 +6326,8 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
 
 /* ---- sparsemax, entmax15 ----
  * In units where the weight is a power of v = u - tau (sparsemax: u = scale (x - max), entmax15: half of it), both have
- * u <= 0, -1 <= tau < 0, and only u > tau is in the support. tau of some of a row's entries is not above that of all: one
- * step towards tau of the heads, the largest of every MMAX_HEADSth entry, gives a bound, and what is above it, the
+ * u <= 0, -1 <= tau < 0, and only u > tau is in the support. tau of some of a row's entries is not above that of all:
+ * one step towards tau of the heads, the largest of every MMAX_HEADSth entry, gives a bound, and what is above it, the
  * candidates, is collected once, in index order. tau is found on them; where they are too many for the buffer, they are
  * collected again in every step.
  */
@@ -6403,8 +6404,8 @@ MMAX_STATIC void MMAX_(heads)(mmax_real *heads, mmax_real *largest, const mmax_r
 }
 
 /* Appends to the `count` entries of `to` what of x[*next], .. x[n - 1] is NaN or above `bound`, which is not NaN, until
- * they are `room` or more: what a block brings beyond the room takes some of MMAX_PAIR more places. Returns how many they
- * are then, and moves `next` on. */
+ * they are `room` or more: what a block brings beyond the room takes some of MMAX_PAIR more places. Returns how many
+ * they are then, and moves `next` on. */
 MMAX_INLINE size_t MMAX_(append_above)(mmax_real *to, size_t count, size_t room, const mmax_real *x, size_t n,
                                        size_t *next, mmax_real bound)
 {
@@ -6883,12 +6884,13 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
 }
 
 /* tau of each lane from n <= 32 columns u, the largest first. Of the first k entries alone, sparsemax has
- * (sum of u - 1) / k where all of them are in the support: the largest of these is tau of all. For entmax15, entry k is in
- * the support where the sum of (u_i - u_k)^2 of those before it is below 1. Where there is NaN it may be anything, or 1. */
+ * (sum of u - 1) / k where all of them are in the support: the largest of these is tau of all. For entmax15, entry k is
+ * in the support where the sum of (u_i - u_k)^2 of those before it is below 1. Where there is NaN it may be anything,
+ * or 1. */
 MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, size_t lanes, int function)
 {
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), minus_one = mmax_v_set(-1), minus_two = mmax_v_set(-2);
-    /* Sums: for sparsemax, of all u, less 1; for entmax15, over the support, of -2 u and of u^2. share: 1 over its size */
+    /* Sums: for sparsemax, of all u, less 1; for entmax15, over the support, of -2 u and u^2. share: 1 over its size */
     mmax_vec tau[MMAX_ABREAST], first[MMAX_ABREAST], second[MMAX_ABREAST], share[MMAX_ABREAST];
     MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
@@ -6926,8 +6928,8 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, s
 }
 
 #    if !MMAX_PASS_DOUBLE
-/* In each lane the largest of 16 or MMAX_SORTED columns comes first, by Batcher's networks: merge exchange for sixteen, a
- * bitonic merge for twice as many. */
+/* In each lane the largest of 16 or MMAX_SORTED columns comes first, by Batcher's networks: merge exchange for sixteen,
+ * a bitonic merge for twice as many. */
 #        define MMAX_EXCHANGE(part, which, apart)                             \
             MMAX_UNROLL for (size_t i = 0; i < 16; ++i)                       \
             {                                                                 \
@@ -7286,8 +7288,8 @@ MMAX_STATIC void MMAX_(entmax15)(mmax_real *y, const mmax_real *x, const mmax_sh
 /* Fenchel-Young loss without cancellation. With p the weights, g = max(tau - u, 0):
  *   sparsemax   1/2 sum (p - q)^2 + sum q g
  *   entmax15    2/3 sum (sqrt q - sqrt p)^2 (2 sqrt q + sqrt p) + 2 sum q g
- * Adds the terms of the entries from..to, whose q is `q`, and writes their gradient p - q times `factor`. In a `wide` row
- * g is beyond the type, or its sum. */
+ * Adds the terms of the entries from..to, whose q is `q`, and writes their gradient p - q times `factor`. In a `wide`
+ * row g is beyond the type, or its sum. */
 MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x, size_t from, size_t to, double q,
                                               double factor, int wide, const MMAX_(tau) * tau,
                                               const MMAX_(candidates) * w, const MMAX_(call) * c, int function)
@@ -7905,7 +7907,7 @@ typedef struct MMAX_(back) {
     mmax_real *gx;
     const mmax_real *gy, *y, *x;
     size_t n;
-    int roots; /* entmax15: without `careful`, the first pass leaves sqrt(y) in gx for the second, which costs a store */
+    int roots;        /* entmax15: without `careful`, the first pass leaves sqrt(y) in gx for the second, at a store */
     mmax_real shrunk; /* rows that need care: gy is multiplied by it first, 1 or a power of two */
 } MMAX_(back);
 
@@ -8046,8 +8048,9 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
         (MMAX_HAS_LARGE(function) ? MMAX_REAL_MAX * (mmax_real)MMAX_TWO_TO_MINUS_64 : MMAX_REAL_MAX)
 #    define MMAX_SHRUNK 9.313225746154785e-10 /* 2^-30: a sum of 2^24 numbers is far from MMAX_REAL_MAX */
 
-/* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where back_sums
- * says so. The mean of a row of one chunk has the digits of the type, unless it overflows there or there is no support. */
+/* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where
+ * back_sums says so. The mean of a row of one chunk has the digits of the type, unless it overflows there or there is
+ * no support. */
 MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c, int function, int order, int careful)
 {
     MMAX_(sum) sums[2];
@@ -8362,8 +8365,8 @@ MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int
 #    undef MMAX_LOADS
 #    undef MMAX_ACTIVE
 
-/* The second pass of a row leaves time in which the next row can come from the second cache: rows of up to so many bytes
- * ask for the next one meanwhile. */
+/* The second pass of a row leaves time in which the next row can come from the second cache: rows of up to so many
+ * bytes ask for the next one meanwhile. */
 #    define MMAX_FETCH_BYTES 8192
 MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *gy, const mmax_real *y,
                                  const mmax_real *x, const mmax_multimax_params *p, int function, int order,
