@@ -7298,13 +7298,13 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     const mmax_vec q_all = mmax_v_set((mmax_real)q), root = mmax_v_set((mmax_real)mmax_f64_sqrt(q));
     const double unit = function == MMAX_SPARSEMAX ? 1 : 2;
     MMAX_(sum) sums[2];
-    double below, far = 0, lost = 0;
+    double below, wide_sum = 0, lost = 0;
     for (size_t i = from; wide && i < to; ++i) { /* gx may be x */
         if (!mmax_is_masked(x[i])) {
             const double term = MMAX_(far_below_tau)(x[i], q, tau, w, c, unit);
-            const double together = far + term, shadow = together - far;
-            lost = lost + ((far - (together - shadow)) + (term - shadow));
-            far = together;
+            const double together = wide_sum + term, shadow = together - wide_sum;
+            lost = lost + ((wide_sum - (together - shadow)) + (term - shadow));
+            wide_sum = together;
         }
     }
     MMAX_(sums_clear)(sums, 2);
@@ -7332,7 +7332,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
     below = q > 0 && !wide ? MMAX_(sum_total)(&sums[1]) : 0;
-    return mmax_s_dfma(unit * q, below, MMAX_(sum_total)(&sums[0])) + (far + lost);
+    return mmax_s_dfma(unit * q, below, MMAX_(sum_total)(&sums[0])) + (wide_sum + lost);
 }
 
 /* 1 + u of one entry, with all its digits also where u is near -1. */
