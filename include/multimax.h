@@ -8362,6 +8362,10 @@ MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int
 #    undef MMAX_GRADIENT
 #    undef MMAX_TERMS
 #    undef MMAX_IS_TWO
+#    undef MMAX_HAS_LARGE
+#    undef MMAX_MOST_MEAN
+#    undef MMAX_SHRUNK
+#    undef MMAX_IS_LARGE
 #    undef MMAX_LOADS
 #    undef MMAX_ACTIVE
 
