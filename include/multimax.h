@@ -898,6 +898,14 @@ MMAX_INLINE double mmax_product(double a, double b)
     return product;
 }
 
+/* Knuth's TwoSum of doubles: total += term; what the addition rounds away is added to `lost`. */
+#    define MMAX_ADD_EXACTLY(total, lost, term)                                    \
+        do {                                                                       \
+            const double whole_ = (total) + (term), shadow_ = whole_ - (total);    \
+            (lost) = (lost) + (((total) - (whole_ - shadow_)) + ((term)-shadow_)); \
+            (total) = whole_;                                                      \
+        } while (0)
+
 #    if MMAX_CLANG_FAST
 /* a*b + c with one rounding: the built-in function would assume that none of them is special */
 MMAX_INLINE double mmax_fused(double a, double b, double c)
@@ -2703,9 +2711,7 @@ MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
     error = MMAX_(d_total)(total->error);
     for (int half = 4; half > 0; half /= 2) {
         for (int j = 0; j < half; ++j) {
-            const double a = sum[j], b = sum[j + half], together = a + b, shadow = together - a;
-            error += (a - (together - shadow)) + (b - shadow);
-            sum[j] = together;
+            MMAX_ADD_EXACTLY(sum[j], error, sum[j + half]);
         }
     }
     return sum[0] + error;
@@ -4233,7 +4239,6 @@ MMAX_INLINE MMAX_(exp_sums)
     MMAX_EACH_BLOCK(n)
     {
         double sum = MMAX_(exp_block)(e ? e + at : block, x + at, count, next + at, o, c, f, careful, e != NULL);
-        double together, shadow;
         if (sum > bound) {
             const double former = top;
             mmax_real *const former_block = top_block;
@@ -4243,10 +4248,7 @@ MMAX_INLINE MMAX_(exp_sums)
             sum = former;
             block = former_block;
         }
-        together = others + sum;
-        shadow = together - others;
-        lost += (others - (together - shadow)) + (sum - shadow);
-        others = together;
+        MMAX_ADD_EXACTLY(others, lost, sum);
     }
     others += lost;
     result.sum = others + top;
@@ -7302,9 +7304,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     for (size_t i = from; wide && i < to; ++i) { /* gx may be x */
         if (!mmax_is_masked(x[i])) {
             const double term = MMAX_(far_below_tau)(x[i], q, tau, w, c, unit);
-            const double together = wide_sum + term, shadow = together - wide_sum;
-            lost = lost + ((wide_sum - (together - shadow)) + (term - shadow));
-            wide_sum = together;
+            MMAX_ADD_EXACTLY(wide_sum, lost, term);
         }
     }
     MMAX_(sums_clear)(sums, 2);
@@ -9434,6 +9434,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef mmax_limited
 #    undef MMAX_ANY_VALUE
 #    undef MMAX_KEEP
+#    undef MMAX_ADD_EXACTLY
 #    undef MMAX_CLANG_FAST
 #    undef MMAX_LOAD
 #    undef MMAX_STORE
