@@ -615,8 +615,10 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_STATIC static inline __attribute__((MMAX_NOTHROW))
 #        if defined(__OPTIMIZE__)
 #            define MMAX_INLINE static inline __attribute__((always_inline, MMAX_NOTHROW))
+#            define MMAX_APART  static __attribute__((noinline, MMAX_NOTHROW)) /* has the registers for itself */
 #        else /* at -O0 compilers take up to twelve times as long where they must inline */
 #            define MMAX_INLINE MMAX_STATIC
+#            define MMAX_APART  MMAX_STATIC
 #        endif
 #        define MMAX_RARE                static inline __attribute__((cold, MMAX_NOTHROW)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
@@ -625,6 +627,7 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static __forceinline
 #        define MMAX_STATIC              static
+#        define MMAX_APART               static
 #        define MMAX_RARE                static
 #        define MMAX_UNLIKELY(condition) (condition)
 #        define mmax_prefetch(p)         ((void)(p))
@@ -632,6 +635,7 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_GNUC                0
 #        define MMAX_INLINE              static inline
 #        define MMAX_STATIC              static inline
+#        define MMAX_APART               static inline
 #        define MMAX_RARE                static inline
 #        define MMAX_UNLIKELY(condition) (condition)
 #        define mmax_prefetch(p)         ((void)(p))
@@ -2732,9 +2736,9 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
  * MMAX_LANES come first, unrolled over the registers k of a block, with a `left` that the compiler knows; then
  * register by register what is left over.
  */
-#    define MMAX_SWEEP(n, step) MMAX_SWEEP_BY(MMAX_REGS, n, step)
-/* The same by blocks of another number of registers. */
-#    define MMAX_SWEEP_BY(registers, n, step)                                                \
+#    define MMAX_SWEEP(n, step) MMAX_SWEEP_BY(MMAX_REGS, n, 1, step)
+/* The same by blocks of another number of registers; `rest` says whether anything may be left over. */
+#    define MMAX_SWEEP_BY(registers, n, rest, step)                                          \
         do {                                                                                 \
             size_t at_ = 0;                                                                  \
             for (; at_ + (registers)*MMAX_WIDTH <= (n); at_ += (registers)*MMAX_WIDTH) {     \
@@ -2743,7 +2747,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
                     step(at_ + (size_t)(k_ * MMAX_WIDTH), (ptrdiff_t)MMAX_WIDTH, k_, block_) \
                 }                                                                            \
             }                                                                                \
-            for (; at_ < (n); at_ += MMAX_WIDTH) {                                           \
+            for (; (rest) && at_ < (n); at_ += MMAX_WIDTH) {                                 \
                 step(at_, (ptrdiff_t)((n)-at_), 0, rest_)                                    \
             }                                                                                \
         } while (0)
@@ -2871,7 +2875,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             for (size_t chunk_ = 0; chunk_ < (n); chunk_ += MMAX_EXP_CHUNK) {                    \
                 const size_t end_ = (n)-chunk_ < MMAX_EXP_CHUNK ? (n) : chunk_ + MMAX_EXP_CHUNK; \
                 mmax_vec lanes_[MMAX_MOST_SUMS][MMAX_REGS];                                      \
-                MMAX_PAIR_LANES(chunk_, end_, sum_count, step)                                   \
+                MMAX_PAIR_LANES(chunk_, end_, 1, sum_count, step)                                \
                 for (int i_ = 0; i_ < (sum_count) && (n) <= MMAX_EXP_CHUNK; ++i_) {              \
                     (totals)[i_] = MMAX_(tree_total)(lanes_[i_]);                                \
                 }                                                                                \
@@ -2879,7 +2883,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             }                                                                                    \
         } while (0)
 /* lanes_ of the entries of a chunk */
-#    define MMAX_PAIR_LANES(from, end, sum_count, step)                                   \
+#    define MMAX_PAIR_LANES(from, end, rest, sum_count, step)                             \
         {                                                                                 \
             size_t at_ = (from);                                                          \
             MMAX_LANES_CLEAR(lanes_, sum_count)                                           \
@@ -2889,7 +2893,7 @@ MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
             MMAX_EACH(k_)                                                                 \
             {                                                                             \
                 const ptrdiff_t left_ = (ptrdiff_t)((end)-at_) - k_ * MMAX_WIDTH;         \
-                if (left_ > 0) {                                                          \
+                if ((rest) && left_ > 0) {                                                \
                     MMAX_PAIR_STEP(sum_count, step, left_, left_ - MMAX_LANES)            \
                 }                                                                         \
             }                                                                             \
@@ -3360,7 +3364,7 @@ MMAX_INLINE MMAX_(extremes) MMAX_(row_extremes)(mmax_real *y, const mmax_real *x
         MMAX_(sums_clear)(sum, 1);
         MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP_SUM);
     } else {
-        MMAX_SWEEP_BY(MMAX_EXTREMES, n, MMAX_STEP);
+        MMAX_SWEEP_BY(MMAX_EXTREMES, n, 1, MMAX_STEP);
     }
 #    undef MMAX_STEP
 #    undef MMAX_STEP_SUM
@@ -7598,7 +7602,7 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
 #    define MMAX_STEP(at, left, k, part) \
         max_##part[k] = mmax_v_max(mmax_v_abs(MMAX_(load_upto)(x + at, left, mmax_v_zero())), max_##part[k]);
     if (n > 0) {
-        MMAX_SWEEP_BY(MMAX_EXTREMES, n, MMAX_STEP);
+        MMAX_SWEEP_BY(MMAX_EXTREMES, n, 1, MMAX_STEP);
     }
 #    undef MMAX_STEP
     MMAX_EACH_OF(k, MMAX_EXTREMES) { max_rest_[0] = mmax_v_max(max_block_[k], max_rest_[0]); }
@@ -7619,7 +7623,7 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
         const mmax_vec size = mmax_v_select(mmax_v_nle(logit, masked), mmax_v_abs(logit), lowest); \
         bad = mmax_m_or(bad, mmax_v_nle(size, largest));                                           \
         max_##part[k] = mmax_v_max(size, max_##part[k]);
-        MMAX_SWEEP_BY(MMAX_EXTREMES, n, MMAX_STEP);
+        MMAX_SWEEP_BY(MMAX_EXTREMES, n, 1, MMAX_STEP);
 #    undef MMAX_STEP
         if (mmax_m_bits(bad) != 0) {
             return MMAX_IS_NAN;
@@ -8144,20 +8148,27 @@ MMAX_INLINE void MMAX_(back_skip)(MMAX_(back) * r, const mmax_shape *s, size_t r
 }
 
 #    if MMAX_FAST
+/* What rows of one chunk come to: anything, one register, MMAX_PAIR, or some times that. */
+#        define MMAX_SHAPE_ANY   0
+#        define MMAX_SHAPE_ONE   1
+#        define MMAX_SHAPE_PAIR  2
+#        define MMAX_SHAPE_PAIRS 3
 /* Rows of one chunk and one length, one after another: both passes of a row are so few instructions that the processor
- * works on the next row meanwhile. `one`: rows of one register. Returns how many there were before the first that needs
- * care. */
+ * works on the next row meanwhile. Returns how many there were before the first that needs care. */
 MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMAX_(slopes) * slopes,
                                      const mmax_shape *s, const MMAX_(call) * c, int function, int order, int params,
-                                     int careful, int masks, int one)
+                                     int careful, int masks, int shape)
 {
+    const int one = shape == MMAX_SHAPE_ONE, rest = shape == MMAX_SHAPE_ANY;
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const mmax_vec scale = mmax_v_set((mmax_real)c->scale), bound = MMAX_(safe_squares)(c);
     const mmax_vec most = mmax_v_set(MMAX_MOST_MEAN(function));
     const MMAX_(origin) o = MMAX_(log_origin)();
     const int sum_count = 1 + MMAX_IS_TWO(function);
-    const size_t n = first->n;
+    const size_t n = shape == MMAX_SHAPE_PAIR ? MMAX_PAIR : first->n;
+    /* With AVX-512 a row is so few instructions that lines of the second cache are late for it. */
+    const int fetches = shape == MMAX_SHAPE_PAIRS && MMAX_LINE_REGISTERS == 1;
     const size_t gx_stride = s->gx_stride, gy_stride = s->gy_stride, y_stride = s->y_stride, x_stride = s->x_stride;
     const int shrinks = 0;
     MMAX_(back) row = *first;
@@ -8182,7 +8193,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
             lanes_[0][0] = terms_[0];
             lanes_[1][0] = terms_[1];
         } else {
-            MMAX_PAIR_LANES(0, n, sum_count, MMAX_STEP)
+            MMAX_PAIR_LANES(0, n, rest, sum_count, MMAX_STEP)
         }
 #        undef MMAX_STEP
         mean = mmax_v_hsum(one ? lanes_[0][0] : MMAX_(halved)(lanes_[0]));
@@ -8200,6 +8211,10 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
         rooted = row.roots;
 #        define MMAX_STEP(at, left, k, part)                           \
             MMAX_GRADIENT(&row, at, left, minus_mean, lanes_##part, k) \
+            if (fetches) {                                             \
+                MMAX_(fetch_after)(row.gy + at, gy_stride, k);         \
+                MMAX_(fetch_after)(row.y + at, y_stride, k);           \
+            }                                                          \
             if (!params || row.gx) {                                   \
                 MMAX_(store_upto)(row.gx + at, left, g_);              \
             }
@@ -8222,7 +8237,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
             if (one) {
                 MMAX_STEP(0, (ptrdiff_t)n, 0, block_)
             } else {
-                MMAX_SWEEP(n, MMAX_STEP);
+                MMAX_SWEEP_BY(MMAX_REGS, n, rest, MMAX_STEP);
             }
         }
 #        undef MMAX_STEP
@@ -8238,13 +8253,14 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
     MMAX_CALL_STORE(lanes_all_, slopes, 0, call_sums)
     return done;
 }
-#        define MMAX_INSTANCE(name, function, order, careful, masks)                                          \
-            MMAX_STATIC size_t MMAX_(back_##name)(const MMAX_(back) * r, size_t rows, MMAX_(slopes) * slopes, \
-                                                  const mmax_shape *s, const MMAX_(call) * c)                 \
-            {                                                                                                 \
-                return s->cols <= MMAX_WIDTH                                                                  \
-                           ? MMAX_(back_short)(r, rows, slopes, s, c, function, order, 0, careful, masks, 1)  \
-                           : MMAX_(back_short)(r, rows, slopes, s, c, function, order, 0, careful, masks, 0); \
+#        define MMAX_INSTANCE(name, function, order, careful, masks)                                                 \
+            MMAX_STATIC size_t MMAX_(back_##name)(const MMAX_(back) * r, size_t rows, MMAX_(slopes) * slopes,        \
+                                                  const mmax_shape *s, const MMAX_(call) * c)                        \
+            {                                                                                                        \
+                return s->cols <= MMAX_WIDTH ? MMAX_(back_short)(r, rows, slopes, s, c, function, order, 0, careful, \
+                                                                 masks, MMAX_SHAPE_ONE)                              \
+                                             : MMAX_(back_short)(r, rows, slopes, s, c, function, order, 0, careful, \
+                                                                 masks, MMAX_SHAPE_ANY);                             \
             }
 MMAX_INSTANCE(softmax, MMAX_BACK_SOFTMAX, 0, 0, 0)
 MMAX_INSTANCE(sparsemax, MMAX_BACK_SPARSEMAX, 0, 1, 0)
@@ -8256,6 +8272,15 @@ MMAX_INSTANCE(multimax2, MMAX_BACK_SOFTMAX, 2, 0, 0)
 MMAX_INSTANCE(masked, MMAX_BACK_SOFTMAX, 2, 0, 1)
 MMAX_INSTANCE(log_multimax, MMAX_BACK_LOG, 2, 1, 0)
 #        undef MMAX_INSTANCE
+/* The rows that back_softmax would take, where nothing is left over behind a row's pairs of blocks. */
+#        define MMAX_IS_PAIRS(n) \
+            ((n) == MMAX_PAIR || ((n) > MMAX_SHORT && (n) < MMAX_EXP_CHUNK && (n) % MMAX_PAIR == 0))
+MMAX_APART size_t MMAX_(back_softmax_pairs)(const MMAX_(back) * r, size_t rows, const mmax_shape *s,
+                                            const MMAX_(call) * c)
+{
+    return r->n == MMAX_PAIR ? MMAX_(back_short)(r, rows, NULL, s, c, MMAX_BACK_SOFTMAX, 0, 0, 0, 0, MMAX_SHAPE_PAIR)
+                             : MMAX_(back_short)(r, rows, NULL, s, c, MMAX_BACK_SOFTMAX, 0, 0, 0, 0, MMAX_SHAPE_PAIRS);
+}
 
 /* MultiMax with gp: MMAX_WIDTH rows of at most MMAX_PAIR entries at once, so that the eight sums stay in registers.
  * Returns 0, with nothing written, where one of them needs care. */
@@ -8278,7 +8303,7 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         mmax_vec lanes_[2][MMAX_REGS];
 #        define MMAX_STEP(at, left) MMAX_TERMS(&row, at, left)
-        MMAX_PAIR_LANES(0, n, 1, MMAX_STEP)
+        MMAX_PAIR_LANES(0, n, 1, 1, MMAX_STEP)
 #        undef MMAX_STEP
         mmax_v_store(sums + r * MMAX_WIDTH, MMAX_(halved)(lanes_[0]));
         MMAX_(back_skip)(&row, s, 1);
@@ -8311,8 +8336,10 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
             {                                                                                                         \
                 if (s->cols > MMAX_PAIR || MMAX_CALL_REGS == 1) {                                                     \
                     return s->cols <= MMAX_WIDTH && MMAX_CALL_REGS == 1                                               \
-                               ? MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 1)   \
-                               : MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks, 0);  \
+                               ? MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks,      \
+                                                   MMAX_SHAPE_ONE)                                                    \
+                               : MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_SOFTMAX, order, 1, 0, masks,      \
+                                                   MMAX_SHAPE_ANY);                                                   \
                 }                                                                                                     \
                 return row % MMAX_WIDTH == 0 && rows >= MMAX_WIDTH ? MMAX_(back_group)(r, slopes, s, c, order, masks) \
                                                                    : 0;                                               \
@@ -8324,7 +8351,7 @@ MMAX_INSTANCE(masked, 2, 1)
 MMAX_STATIC size_t MMAX_(back_log_multimax_params)(const MMAX_(back) * r, size_t rows, MMAX_(slopes) * slopes,
                                                    const mmax_shape *s, const MMAX_(call) * c)
 {
-    return MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_LOG, 2, 1, 1, 0, 0);
+    return MMAX_(back_short)(r, rows, slopes, s, c, MMAX_BACK_LOG, 2, 1, 1, 0, MMAX_SHAPE_ANY);
 }
 
 /* The rows of one chunk from `row` on that go without care; returns how many. *masks: whether those before had any. */
@@ -8334,6 +8361,9 @@ MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int
 {
     const size_t rows = s->lengths ? 1 : s->rows - row;
     size_t done = 0;
+    if (function == MMAX_BACK_SOFTMAX && order == 0 && MMAX_IS_PAIRS(r->n)) {
+        return MMAX_(back_softmax_pairs)(r, rows, s, c);
+    }
     if (order == 0) {
         return function == MMAX_BACK_SOFTMAX     ? MMAX_(back_softmax)(r, rows, NULL, s, c)
                : function == MMAX_BACK_SPARSEMAX ? MMAX_(back_sparsemax)(r, rows, NULL, s, c)
@@ -8368,6 +8398,11 @@ MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int
 #    undef MMAX_IS_LARGE
 #    undef MMAX_LOADS
 #    undef MMAX_ACTIVE
+#    undef MMAX_SHAPE_ANY
+#    undef MMAX_SHAPE_ONE
+#    undef MMAX_SHAPE_PAIR
+#    undef MMAX_SHAPE_PAIRS
+#    undef MMAX_IS_PAIRS
 
 /* The second pass of a row leaves time in which the next row can come from the second cache: rows of up to so many
  * bytes ask for the next one meanwhile. */
@@ -9402,6 +9437,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_NOTHROW
 #    undef MMAX_INLINE
 #    undef MMAX_STATIC
+#    undef MMAX_APART
 #    undef MMAX_RARE
 #    undef MMAX_UNLIKELY
 #    undef mmax_prefetch

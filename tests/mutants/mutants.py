@@ -99,7 +99,8 @@ m("f64 sum: roundings are added with the wrong sign", "mmax_d_add(*error, lost)"
   "forward losses")
 
 m = function("#    define MMAX_SWEEP(n, step)", "avx2")
-m("sweep: the last entry is missed", "for (; at_ < (n);", "for (; at_ + 1 < (n);", "special_cases")
+m("sweep: the last entry is missed", "for (; (rest) && at_ < (n);", "for (; (rest) && at_ + 1 < (n);",
+  "special_cases")
 
 m = function("#    define MMAX_SWEEP_LANES(from, end, registers, step)", "avx2")
 m("sweep with sums: a register of one entry is missed", "if (from_ < (end)) {", "if (from_ + 1 < (end)) {",
@@ -820,6 +821,14 @@ m("backward, groups: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(m
 m("backward, groups: large scores as well", "bad = mmax_m_or(bad, mmax_v_nle(MMAX_(halved)(squares), bound));", "",
   "bits special_cases")
 m("backward, groups: gx is written, though left out", "if (each.gx) {", "if (1) {", "bits")
+
+m = function("#        define MMAX_IS_PAIRS(n)", "avx2")
+m("backward of softmax: a rest behind pairs of blocks is missed", "(n) % MMAX_PAIR == 0", "1", "bits memory")
+m("backward of softmax: a row of a pair goes with those of more", "(n) == MMAX_PAIR ||", "(n) % MMAX_PAIR == 1 ||",
+  "bits memory")
+
+m = function("MMAX_APART size_t MMAX_(back_softmax_pairs)(", "avx2")
+m("backward of softmax: all rows of pairs are of one", "r->n == MMAX_PAIR ?", "r->n > 0 ?", "bits backward")
 
 m = function("MMAX_INLINE size_t MMAX_(back_short_rows)(", "avx2")
 m("backward: lengths of short rows are as the first", "s->lengths ? 1 : s->rows - row", "s->rows - row",
