@@ -4272,10 +4272,10 @@ MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer,
 
 /* Logits from it down, under a scale above 1, have scores beyond the range of the type, which count as -inf. */
 #    define MMAX_LOG_BOUND(c) ((mmax_real)(-MMAX_REAL_MAX / (c)->scale) * (1 + MMAX_REAL_EPSILON))
-/* y = log of the weights of one row. The difference to the maximum is taken in quarters where it would overflow. In a
+/* y = log of the weights of one row; x has its scores, or, if it is moderate, the logits of `function`. The difference to the maximum is taken in quarters where it would overflow. In a
  * moderate row nothing can, nor is a result subnormal where log_sum is not: the bits are the same. */
-MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int unscaled,
-                                   const MMAX_(origin) * o, double row_log_sum, int plain)
+MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function,
+                                   int unscaled, const MMAX_(origin) * o, double row_log_sum, int plain)
 {
     const double log_sum = row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_log_sum;
     const mmax_vec log_high = mmax_v_set((mmax_real)log_sum);
@@ -4288,13 +4288,14 @@ MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, c
     const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN);
 #    define MMAX_STEP(at, left, k, part)                                                       \
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, mmax_v_zero());                  \
-        mmax_vec below = mmax_v_sub(plain ? logit : mmax_v_mul(logit, before), max), log;      \
+        const mmax_vec score = MMAX_(score)(logit, c, function, 0);                            \
+        mmax_vec below = mmax_v_sub(plain ? score : mmax_v_mul(score, before), max), log;      \
         below = plain ? below : mmax_v_max(lowest, below);                                     \
         log = mmax_v_fma(below, scale_high, mmax_v_fma(below, scale_low, minus_log_low));      \
         log = mmax_v_sub(log, log_high);                                                       \
         if (!plain) {                                                                          \
             log = mmax_v_max(lowest, mmax_v_keep(mmax_v_nle(mmax_v_abs(log), smallest), log)); \
-            log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);                        \
+            log = mmax_v_select(mmax_v_nle(score, bound), log, masked);                        \
         }                                                                                      \
         MMAX_(fetch_later)(y + at, k);                                                         \
         MMAX_(store_upto)(y + at, left, log);
@@ -4306,9 +4307,9 @@ MMAX_STATIC void MMAX_(log_row)(mmax_real *y, const mmax_real *x, size_t n, cons
                                 const MMAX_(origin) * o, double log_sum)
 {
     if (MMAX_FAST && o->range < MMAX_MODERATE) {
-        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 1);
+        MMAX_(log_row_of)(y, x, n, c, MMAX_SOFTMAX, unscaled, o, log_sum, 1);
     } else {
-        MMAX_(log_row_of)(y, x, n, c, unscaled, o, log_sum, 0);
+        MMAX_(log_row_of)(y, x, n, c, MMAX_SOFTMAX, unscaled, o, log_sum, 0);
     }
 }
 
@@ -5480,12 +5481,8 @@ MMAX_INLINE int MMAX_(short_logs_plain)(mmax_vec low, const MMAX_(call) * c, int
 MMAX_INLINE void MMAX_(short_log)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(origin) * o, double log_sum,
                                   int plain, const MMAX_(call) * c, int function)
 {
-    if (function != MMAX_SOFTMAX) {
-        MMAX_(store_sigma)(y, x, n, c, function, 0);
-        x = y;
-    }
     if (plain) {
-        MMAX_(log_row_of)(y, x, n, c, 1, o, log_sum, 1);
+        MMAX_(log_row_of)(y, x, n, c, function, 1, o, log_sum, 1);
     } else {
         MMAX_(log_row)(y, x, n, c, 0, o, log_sum);
     }

@@ -509,7 +509,7 @@ m("log: the block of the largest entry is the last", "top_at = at;", "top_at = 0
 m = function("MMAX_INLINE void MMAX_(log_row_of)(")
 m("log: subtracts the sum's logarithm twice", "log = mmax_v_sub(log, log_high);",
   "log = mmax_v_sub(mmax_v_sub(log, log_high), log_high);", "losses")
-m("log: masks are finite", "log = mmax_v_select(mmax_v_nle(logit, bound), log, masked);", "", "special_cases")
+m("log: masks are finite", "log = mmax_v_select(mmax_v_nle(score, bound), log, masked);", "", "special_cases")
 
 m = function("MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(")
 m("slope: the factor 2 of the second order below", "MMAX_(doubled)(-c->below[1])", "-c->below[1]", "backward golden")
