@@ -871,8 +871,11 @@ MMAX_INLINE double mmax_f64_from_bits(uint64_t bits)
 #    define mmax_f64_is_nan(a)    ((mmax_f64_bits(a) & 0x7fffffffffffffff) > 0x7ff0000000000000)
 #    define mmax_f32_is_finite(a) ((mmax_f32_bits(a) & 0x7fffffff) < 0x7f800000)
 #    define mmax_f64_is_finite(a) ((mmax_f64_bits(a) & 0x7fffffffffffffff) < 0x7ff0000000000000)
-#    define mmax_f32_is_masked(a) (mmax_f32_bits(a) == 0xff800000)
-#    define mmax_f64_is_masked(a) (mmax_f64_bits(a) == 0xfff0000000000000)
+/* |a| <= most, for a NaN not */
+#    define mmax_f32_is_within(a, most) ((mmax_f32_bits(a) & 0x7fffffff) <= mmax_f32_bits(most))
+#    define mmax_f64_is_within(a, most) ((mmax_f64_bits(a) & 0x7fffffffffffffff) <= mmax_f64_bits(most))
+#    define mmax_f32_is_masked(a)       (mmax_f32_bits(a) == 0xff800000)
+#    define mmax_f64_is_masked(a)       (mmax_f64_bits(a) == 0xfff0000000000000)
 /* The largest double for +inf, else a */
 #    define mmax_limited(a) mmax_f64_from_bits(mmax_limited_bits(mmax_f64_bits(a)))
 MMAX_INLINE uint64_t mmax_limited_bits(uint64_t bits) { return bits == 0x7ff0000000000000 ? 0x7fefffffffffffff : bits; }
@@ -2545,6 +2548,7 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #        define mmax_real_ceil(a)        (a)
 #        define mmax_is_nan(a)           mmax_f64_is_nan(a)
 #        define mmax_is_finite(a)        mmax_f64_is_finite(a)
+#        define mmax_is_within(a, most)  mmax_f64_is_within(a, most)
 #    else
 #        if MMAX_FMA && MMAX_GNUC
 #            define mmax_s_fma(a, b, c) __builtin_fmaf(a, b, c)
@@ -2570,6 +2574,7 @@ MMAX_INLINE void MMAX_(turn_square)(mmax_vec *square)
 #        define mmax_real_ceil(a)        mmax_f32_from_bits(mmax_f32_floor(-(a)) ^ 0x80000000)
 #        define mmax_is_nan(a)           mmax_f32_is_nan(a)
 #        define mmax_is_finite(a)        mmax_f32_is_finite(a)
+#        define mmax_is_within(a, most)  mmax_f32_is_within(a, most)
 #    endif
 #    define MMAX_QUIET_NAN mmax_from_bits(MMAX_NAN_BITS)
 #    define MMAX_MASK      mmax_from_bits(MMAX_MASK_BITS)
@@ -4272,8 +4277,9 @@ MMAX_STATIC MMAX_(exp_sums) MMAX_(softmax_sums)(mmax_real *e, mmax_real *buffer,
 
 /* Logits from it down, under a scale above 1, have scores beyond the range of the type, which count as -inf. */
 #    define MMAX_LOG_BOUND(c) ((mmax_real)(-MMAX_REAL_MAX / (c)->scale) * (1 + MMAX_REAL_EPSILON))
-/* y = log of the weights of one row; x has its scores, or, if it is moderate, the logits of `function`. The difference to the maximum is taken in quarters where it would overflow. In a
- * moderate row nothing can, nor is a result subnormal where log_sum is not: the bits are the same. */
+/* y = log of the weights of one row; x has its scores, or, where it is moderate, the logits of `function`. The
+ * difference to the maximum is taken in quarters where it would overflow. In a moderate row nothing can, nor is a
+ * result subnormal where log_sum is not: the bits are the same. */
 MMAX_INLINE void MMAX_(log_row_of)(mmax_real *y, const mmax_real *x, size_t n, const MMAX_(call) * c, int function,
                                    int unscaled, const MMAX_(origin) * o, double row_log_sum, int plain)
 {
@@ -8157,6 +8163,8 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
                                      int careful, int masks, int shape)
 {
     const int one = shape == MMAX_SHAPE_ONE, rest = shape == MMAX_SHAPE_ANY;
+    /* Where a row is few instructions or has no other mask, a branch on the mean's bits is sooner than on a mask. */
+    const int by_bits = !careful && (one || !order);
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const mmax_vec scale = mmax_v_set((mmax_real)c->scale), bound = MMAX_(safe_squares)(c);
@@ -8197,7 +8205,11 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
         if (MMAX_IS_TWO(function)) {
             mean = mmax_v_div(mean, mmax_v_hsum(one ? lanes_[1][0] : MMAX_(halved)(lanes_[1])));
         }
-        bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));
+        if (!by_bits) {
+            bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));
+        } else if (MMAX_UNLIKELY(!mmax_is_within(MMAX_(lane)(mean), MMAX_MOST_MEAN(function)))) {
+            break;
+        }
         if (order && !careful) {
             bad = mmax_m_or(bad, mmax_v_nle(one ? squares[0] : MMAX_(halved)(squares), bound));
         }
@@ -8731,6 +8743,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_real_ceil
 #    undef mmax_is_nan
 #    undef mmax_is_finite
+#    undef mmax_is_within
 #    undef MMAX_PAIR
 #    undef MMAX_SHORT
 #    undef MMAX_CHUNK
@@ -9462,6 +9475,8 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef mmax_f64_is_nan
 #    undef mmax_f32_is_finite
 #    undef mmax_f64_is_finite
+#    undef mmax_f32_is_within
+#    undef mmax_f64_is_within
 #    undef mmax_f32_is_masked
 #    undef mmax_f64_is_masked
 #    undef mmax_limited

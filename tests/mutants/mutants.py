@@ -801,6 +801,8 @@ m("backward: gx is written, though left out", "params, 0, 0, NULL);", "params, 0
 m = function("MMAX_INLINE size_t MMAX_(back_short)(", "avx2")
 m("backward, short rows: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));", "",
   "special_cases")
+m("backward, short rows: those with NaN as well, by their bits",
+  "MMAX_UNLIKELY(!mmax_is_within(MMAX_(lane)(mean), MMAX_MOST_MEAN(function)))", "0", "special_cases")
 m("backward, short rows: large scores as well", "mmax_v_nle(one ? squares[0] : MMAX_(halved)(squares), bound)",
   "mmax_m_none()", "bits special_cases")
 m("backward, short rows: roots of entmax15 that were never stored", "rooted = row.roots;", "rooted = 1;", "bits")
