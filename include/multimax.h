@@ -2933,7 +2933,7 @@ MMAX_INLINE mmax_real MMAX_(lane)(mmax_vec a)
 MMAX_INLINE mmax_vec MMAX_(halved_of)(const mmax_vec *sums, int registers)
 {
     mmax_vec lanes[MMAX_REGS];
-    MMAX_EACH_OF(k, registers) { lanes[k] = sums[k]; }
+    MMAX_EACH(k) { lanes[k] = sums[k < registers ? k : 0]; }
     MMAX_UNROLL for (int half = registers / 2; half > 0; half /= 2)
     {
         MMAX_UNROLL for (int k = 0; k < half; ++k) { lanes[k] = mmax_v_add(lanes[k], lanes[k + half]); }
