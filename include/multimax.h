@@ -895,6 +895,8 @@ MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_b
 #        define MMAX_KEEP(product) __asm__("" : "+v"(product))
 #    elif defined(__clang__) && defined(__aarch64__)
 #        define MMAX_KEEP(product) __asm__("" : "+w"(product))
+#    elif MMAX_GNUC && MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16
+#        define MMAX_KEEP(product) __asm__("" : "+m"(product)) /* drops excess digits */
 #    else
 #        define MMAX_KEEP(product) ((void)0)
 #    endif
@@ -4138,7 +4140,7 @@ typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMA
  * z = f / (2 + f), only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
 MMAX_INLINE mmax_vec MMAX_(log1p_of)(mmax_vec v)
 {
-    const mmax_vec one = mmax_v_set(1), whole = mmax_v_add(one, v), shadow = mmax_v_sub(whole, one);
+    const mmax_vec one = mmax_v_set(1), whole = mmax_v_opaque(mmax_v_add(one, v)), shadow = mmax_v_sub(whole, one);
     const mmax_vec lost = mmax_v_add(mmax_v_sub(one, mmax_v_sub(whole, shadow)), mmax_v_sub(v, shadow));
     const mmax_vec k = mmax_v_exponent(whole), mantissa = mmax_v_mantissa(whole);
     /* f is v itself where k = 0 */
