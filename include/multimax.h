@@ -4887,19 +4887,23 @@ MMAX_INSTANCE(tanhmax, MMAX_TANHMAX)
 
 #    define MMAX_SIDE_BY_SIDE       4
 #    define MMAX_MOST_ROWS          (MMAX_TOGETHER ? MMAX_WIDTH : MMAX_SIDE_BY_SIDE)
-#    define MMAX_SIDE_BY_SIDE_BYTES 2048
+#    define MMAX_SIDE_BY_SIDE_BYTES 16384 /* of all of them */
 #    define MMAX_TOGETHER_BYTES     16384
 #    define MMAX_OVERLAP_LEAST      512
 #    define MMAX_OVERLAP_MOST       8192
 
-MMAX_INLINE size_t MMAX_(rows_at_once)(const MMAX_(batch) * b, const MMAX_(call) * c, int function)
+/* Of rows too long for MMAX_SIDE_BY_SIDE of them, `some` takes as many as there is room for, else one comes alone. */
+MMAX_INLINE size_t MMAX_(rows_at_once)(const MMAX_(batch) * b, const MMAX_(call) * c, int function, int some)
 {
     const size_t bytes = b->cols * sizeof(mmax_real);
     if (MMAX_TOGETHER && bytes <= MMAX_TOGETHER_BYTES / MMAX_WIDTH && !b->lengths && !c->general &&
         (function != MMAX_EVSOFTMAX || (b->cols > MMAX_SHORT && b->cols <= MMAX_CHUNK))) {
         return MMAX_WIDTH;
     }
-    return bytes <= MMAX_SIDE_BY_SIDE_BYTES ? MMAX_SIDE_BY_SIDE : 1;
+    if (bytes <= MMAX_SIDE_BY_SIDE_BYTES / MMAX_SIDE_BY_SIDE) {
+        return MMAX_SIDE_BY_SIDE;
+    }
+    return some && bytes <= MMAX_SIDE_BY_SIDE_BYTES / 2 ? MMAX_SIDE_BY_SIDE_BYTES / bytes : 1;
 }
 
 /* MMAX_(sum_total) of some rows. */
@@ -4933,15 +4937,15 @@ MMAX_INLINE void MMAX_(log1ps_of)(double *numbers, size_t count)
 
 /* Each pass over a row ends in a chain of dependent instructions, which another row's work then fills. Short rows go
  * through the passes side by side; MMAX_WIDTH of them, where as many fit into the first cache, have the ends of their
- * passes in common. The first pass of a longer one comes before the last pass of the row before it, where three rows
- * fit into the first cache; the second pass asks for the next row's logits where they fit into the second one.
+ * passes in common. The first pass of longer ones comes before the last pass of those before them, where three times
+ * as much fits into the first cache; the second pass asks for the next row's logits where they fit into the second one.
  * Logarithms want the exponentials for nothing but their sum. */
 MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
                                        int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *), int logs)
 {
-    const size_t bytes = b->cols * sizeof(mmax_real), most = MMAX_(rows_at_once)(b, c, f->function);
+    const size_t bytes = b->cols * sizeof(mmax_real), most = MMAX_(rows_at_once)(b, c, f->function, 0);
     const int together = MMAX_TOGETHER && most == MMAX_WIDTH;
-    const int overlap = !together && bytes > MMAX_OVERLAP_LEAST && bytes <= MMAX_OVERLAP_MOST;
+    const int overlap = !together && bytes > MMAX_OVERLAP_LEAST && most * bytes <= MMAX_OVERLAP_MOST;
     const int fetches = MMAX_FETCHES(b), sigma = mmax_is_sigma(f->function);
     const int one_block = !logs || b->cols <= MMAX_BLOCK;
     const size_t later = sigma || logs ? MMAX_LATER_AT_LEAST : b->y_stride < MMAX_LATER ? b->y_stride : MMAX_LATER;
@@ -6075,7 +6079,7 @@ MMAX_INLINE void MMAX_(loss_rows)(const MMAX_(batch) * b, const MMAX_(call) * c,
                                   int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *), MMAX_(end_loss) end)
 {
     const int sigma = mmax_is_sigma(f->function), fetches = MMAX_FETCHES(b);
-    const size_t most = MMAX_(rows_at_once)(b, c, f->function);
+    const size_t most = MMAX_(rows_at_once)(b, c, f->function, 1);
     const int together = MMAX_TOGETHER && most == MMAX_WIDTH && !sigma, at_once = !sigma && b->cols <= MMAX_BLOCK;
     MMAX_LINE mmax_real buffer[2 * MMAX_BLOCK];
     MMAX_(loss) rows[MMAX_MOST_ROWS];
