@@ -7069,7 +7069,20 @@ MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size
 #        endif
 }
 
-/* u, the largest of the first columns first; with `first`, the rows' maxima. */
+/* Whether an entry of a column u may be in the support of its row: where u <= -1, no rounding lets it in. */
+MMAX_INLINE int MMAX_(is_needed)(const float *column)
+{
+    const mmax_vec outside = mmax_v_set(-1.001f);
+    mmax_mask inside = mmax_v_lt(outside, mmax_v_load(column));
+    MMAX_UNROLL for (int h = 1; h < MMAX_ABREAST; ++h)
+    {
+        inside = mmax_m_or(inside, mmax_v_lt(outside, mmax_v_load(column + h * MMAX_WIDTH)));
+    }
+    return mmax_m_bits(inside) != 0;
+}
+
+/* u, the largest of the first columns first. With `first`, all of the rows' columns are sorted: they give the maxima,
+ * and w->most is how many of them may be needed. */
 MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
 {
     const size_t most = w->most, sorted = most <= 16 ? 16 : MMAX_SORTED, columns = most < sorted ? sorted : most;
@@ -7094,6 +7107,13 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
             /* Any u <= -1 is as good. */
             mmax_v_store(u + i * MMAX_GROUP, mmax_v_max(mmax_v_set(-2), MMAX_(in_units)(below, &w->units)));
         }
+    }
+    if (first) {
+        size_t needed = 4;
+        while (needed < most && MMAX_(is_needed)(w->u + needed * MMAX_GROUP)) {
+            needed += 4;
+        }
+        w->most = needed < most ? needed : most;
     }
 }
 
@@ -7150,7 +7170,7 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
         entries += w->n[r];
     }
     w->even = entries == w->most * MMAX_GROUP;
-    wide = collects || w->most > MMAX_HEADS;
+    wide = collects || w->most > MMAX_SORTED;
     if (wide) {
         for (size_t r = 0; r < MMAX_GROUP; ++r) {
             w->start[r] = -1;
