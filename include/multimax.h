@@ -6943,21 +6943,21 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, s
 }
 
 #    if !MMAX_PASS_DOUBLE
-/* In each lane the largest of 16 or MMAX_SORTED columns comes first, by Batcher's networks: merge exchange for sixteen,
- * a bitonic merge for twice as many. */
+/* In each lane the largest of at most MMAX_SORTED columns comes first, by Batcher's networks: merge exchange for up to
+ * sixteen, where the first columns' part of the network sorts them, and a bitonic merge for more. */
 #        define MMAX_EXCHANGE(part, which, apart)                             \
             MMAX_UNROLL for (size_t i = 0; i < 16; ++i)                       \
             {                                                                 \
-                if (i + (apart) < 16 && (i & (part)) == which) {              \
+                if (i + (apart) < n && (i & (part)) == which) {               \
                     const mmax_vec larger = mmax_v_max(u[i], u[i + (apart)]); \
                     u[i + (apart)] = mmax_v_min(u[i], u[i + (apart)]);        \
                     u[i] = larger;                                            \
                 }                                                             \
             }
-MMAX_INLINE void MMAX_(sort_sixteen)(float *columns, size_t lanes, int bitonic)
+MMAX_INLINE void MMAX_(sort_some)(float *columns, size_t lanes, int bitonic, size_t n)
 {
     mmax_vec u[16];
-    MMAX_UNROLL for (size_t i = 0; i < 16; ++i) { u[i] = mmax_v_load(columns + i * lanes); }
+    MMAX_UNROLL for (size_t i = 0; i < 16; ++i) { u[i] = i < n ? mmax_v_load(columns + i * lanes) : mmax_v_zero(); }
     if (bitonic) {
         MMAX_EXCHANGE(8, 0, 8)
         MMAX_EXCHANGE(4, 0, 4)
@@ -6975,23 +6975,38 @@ MMAX_INLINE void MMAX_(sort_sixteen)(float *columns, size_t lanes, int bitonic)
         MMAX_EXCHANGE(1, 1, 3)
         MMAX_EXCHANGE(1, 1, 1)
     }
-    MMAX_UNROLL for (size_t i = 0; i < 16; ++i) { mmax_v_store(columns + i * lanes, u[i]); }
+    MMAX_UNROLL for (size_t i = 0; i < 16; ++i)
+    {
+        if (i < n) {
+            mmax_v_store(columns + i * lanes, u[i]);
+        }
+    }
 }
 #        undef MMAX_EXCHANGE
+MMAX_INLINE void MMAX_(sort_sixteen)(float *columns, size_t count, size_t lanes, int bitonic)
+{
+    if (count <= 8) {
+        MMAX_(sort_some)(columns, lanes, bitonic, 8);
+    } else if (count <= 12) {
+        MMAX_(sort_some)(columns, lanes, bitonic, 12);
+    } else {
+        MMAX_(sort_some)(columns, lanes, bitonic, 16);
+    }
+}
 MMAX_STATIC void MMAX_(sort_columns)(float *columns, size_t count, size_t lanes)
 {
     for (size_t at = 0; at < count; at += 16) {
-        MMAX_(sort_sixteen)(columns + at * lanes, lanes, 0);
+        MMAX_(sort_sixteen)(columns + at * lanes, count - at, lanes, 0);
     }
     if (count > 16) {
-        for (size_t i = 0; i < 16; ++i) {
+        for (size_t i = 32 - count; i < 16; ++i) {
             float *const high = columns + i * lanes, *const low = columns + (31 - i) * lanes;
             const mmax_vec a = mmax_v_load(high), b = mmax_v_load(low);
             mmax_v_store(high, mmax_v_max(a, b));
             mmax_v_store(low, mmax_v_min(a, b));
         }
         for (size_t at = 0; at < count; at += 16) {
-            MMAX_(sort_sixteen)(columns + at * lanes, lanes, 1);
+            MMAX_(sort_sixteen)(columns + at * lanes, count - at, lanes, 1);
         }
     }
 }
@@ -7085,7 +7100,8 @@ MMAX_INLINE int MMAX_(is_needed)(const float *column)
  * and w->most is how many of them may be needed. */
 MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
 {
-    const size_t most = w->most, sorted = most <= 16 ? 16 : MMAX_SORTED, columns = most < sorted ? sorted : most;
+    const size_t most = w->most, sorted = most < MMAX_SORTED ? most : MMAX_SORTED;
+    const size_t columns = most < MMAX_SORTED ? (most + 7) / 8 * 8 : most; /* as the networks have them */
     for (size_t at = 0; at < columns; at += MMAX_WIDTH) {
         for (size_t r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
             MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at, w->even && at < most);
