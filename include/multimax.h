@@ -7274,6 +7274,11 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
     MMAX_(call) plain = *c;
     unsigned any_alone = 0;
     plain.general = 0; /* which spares the loops a question */
+    if (s->x_stride * sizeof *x == 128) { /* as in normalise; the next group's */
+        for (size_t line = 0; line < 2 * w->rows; ++line) {
+            MMAX_(fetch_after)(x + line * 16, MMAX_GROUP * s->x_stride, 0);
+        }
+    }
     MMAX_TAUS(function, MMAX_, search, (w, x, s->x_stride, c, 0));
     units = w->units;
     for (int h = 0; h < MMAX_ABREAST; ++h) {

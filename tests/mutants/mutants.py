@@ -652,14 +652,24 @@ m("side by side: sparsemax takes tau of all entries", "mmax_v_max(tau[h], mmax_v
 m("side by side: entmax15 takes any entry as support", "above = mmax_v_lt(others, one);", "above = mmax_v_lt(zero, one);",
   "golden forward")
 
-m = function("MMAX_INLINE void MMAX_(sort_sixteen)(", "avx2")
+m = function("MMAX_INLINE void MMAX_(sort_some)(", "avx2")
 m("side by side: not quite sorted", "MMAX_EXCHANGE(2, 2, 6)", "", "golden forward")
 m("side by side: merged columns are not sorted", "MMAX_EXCHANGE(1, 0, 1)\n    } else {", "} else {", "forward passes")
 
+m = function("MMAX_INLINE void MMAX_(sort_sixteen)(", "avx2")
+m("side by side: ten columns, of which eight are sorted", "count <= 8", "count <= 10", "forward")
+m("side by side: sixteen columns, of which twelve are sorted", "count <= 12", "count <= 16", "forward")
+
 m = function("MMAX_STATIC void MMAX_(sort_columns)(", "avx2")
 m("side by side: the halves are not merged", "if (count > 16) {", "if (0) {", "forward passes")
+m("side by side: the last columns are not merged", "i = 32 - count;", "i = 34 - count;", "forward passes")
+
+m = function("MMAX_INLINE int MMAX_(is_needed)(", "avx2")
+m("side by side: the lowest of a support are not searched", "mmax_v_set(-1.001f)", "mmax_v_set(-0.9f)", "forward")
+m("side by side: half of the rows say what is searched", "h < MMAX_ABREAST", "h < 1", "forward bits")
 
 m = function("MMAX_STATIC void MMAX_(begin_lanes)(", "avx2")
+m("side by side: four columns at most are searched", "needed += 4;", "break;", "forward")
 m("side by side: NaN is not seen",
   "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_load(u + i * MMAX_GROUP), mmax_v_set(MMAX_REAL_MAX)));", "", "special_cases")
 
@@ -672,6 +682,10 @@ m("side by side: as many as the last row has", "w->most = count > w->most ? coun
 m("side by side: no margin below the bound", "margin = mmax_v_set(0.001f)", "margin = mmax_v_set(-0.1f)", "forward")
 m("side by side: a bound of NaN", "mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low)", "low", "memory")
 m("side by side: rows without candidates have a maximum", "w->max[r] = MMAX_MASK;", "", "forward special_cases passes")
+
+m = function("MMAX_INLINE size_t MMAX_(rows_at_once)(", "avx2")
+m("side by side: losses take one row more than there is room for", "MMAX_SIDE_BY_SIDE_BYTES / bytes : 1",
+  "MMAX_SIDE_BY_SIDE_BYTES / bytes + 1 : 1", "losses")
 
 m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
 m("threshold: rows of a group count as equally long", "entries == w->most * MMAX_GROUP", "1", "bits special_cases")
