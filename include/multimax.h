@@ -757,6 +757,8 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #    else
 #        define MMAX_EVAL_METHOD 0
 #    endif
+/* Whether results may have more digits than their type; 16 says that of _Float16 alone. */
+#    define MMAX_EXCESS_DIGITS (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16)
 
 #    if MMAX_EXTERNAL
 #        define MMAX_DEFINE
@@ -895,7 +897,7 @@ MMAX_INLINE double mmax_f64_top(double a) { return mmax_f64_from_bits(mmax_f64_b
 #        define MMAX_KEEP(product) __asm__("" : "+v"(product))
 #    elif defined(__clang__) && defined(__aarch64__)
 #        define MMAX_KEEP(product) __asm__("" : "+w"(product))
-#    elif MMAX_GNUC && MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16
+#    elif MMAX_GNUC && MMAX_EXCESS_DIGITS
 #        define MMAX_KEEP(product) __asm__("" : "+m"(product)) /* drops excess digits */
 #    else
 #        define MMAX_KEEP(product) ((void)0)
@@ -2330,7 +2332,7 @@ MMAX_INLINE mmax_real MMAX_(pow2)(mmax_real n)
 #        define mmax_v_exponent(a)  ((double)(int)((MMAX_(bits)(a) - MMAX_SQRT_HALF_BITS) >> 52))
 #        define mmax_v_mantissa(a) \
             MMAX_(from_bits)(MMAX_(bits)(a) - ((MMAX_(bits)(a) - MMAX_SQRT_HALF_BITS) & (uint64_t)MMAX_EXPONENT_BITS))
-#        if (MMAX_EVAL_METHOD != 0 && MMAX_EVAL_METHOD != 16) || (defined(__clang__) && defined(__FAST_MATH__))
+#        if MMAX_EXCESS_DIGITS || (defined(__clang__) && defined(__FAST_MATH__))
 /* Drops the excess precision of a wider evaluation, and stops the rewriting of (a + b) - b. */
 MMAX_INLINE mmax_real MMAX_(opaque)(mmax_real a)
 {
@@ -7274,7 +7276,8 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
     MMAX_(call) plain = *c;
     unsigned any_alone = 0;
     plain.general = 0; /* which spares the loops a question */
-    if (s->x_stride * sizeof *x == 128) { /* as in normalise; the next group's */
+    /* The next group's logits, as in normalise. */
+    if (s->x_stride * sizeof *x == 128) {
         for (size_t line = 0; line < 2 * w->rows; ++line) {
             MMAX_(fetch_after)(x + line * 16, MMAX_GROUP * s->x_stride, 0);
         }
@@ -9509,6 +9512,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_HAVE_SCALAR
 #    undef MMAX_SCALAR_FMA
 #    undef MMAX_EVAL_METHOD
+#    undef MMAX_EXCESS_DIGITS
 #    undef MMAX_DEFINE
 #    undef MMAX_X86_FINITE
 #    undef MMAX_PASTE_
