@@ -2463,11 +2463,11 @@ MMAX_INLINE void MMAX_(fetch)(const mmax_real *p, int k)
         mmax_prefetch(p);
     }
 }
-/* `later` entries from what is stored; nothing is read there. */
-MMAX_INLINE void MMAX_(fetch_after)(const mmax_real *y, size_t later, int k)
+/* `later` entries from p, where no array may be: nothing is read there. */
+MMAX_INLINE void MMAX_(fetch_after)(const mmax_real *p, size_t later, int k)
 {
     if (MMAX_FAST && k % MMAX_LINE_REGISTERS == 0) {
-        mmax_prefetch((const void *)((uintptr_t)(const void *)y + later * sizeof(mmax_real)));
+        mmax_prefetch((const void *)((uintptr_t)(const void *)p + later * sizeof(mmax_real)));
     }
 }
 /* Where what is stored to may be in the first cache: stores of half a line wait for it all the same. */
@@ -5395,7 +5395,7 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
             next->origins.good = 0;
             /* Zen 5 does not foresee rows two lines apart, each of which takes one load. */
             for (size_t at = 0; two_lines && at < 2 * next->rows; ++at) {
-                MMAX_(fetch_after)(b->x + begun * b->x_stride + at * MMAX_WIDTH, MMAX_LATER, 0);
+                MMAX_(fetch_after)(b->x, begun * b->x_stride + at * MMAX_WIDTH + MMAX_LATER, 0);
             }
             if (next->rows > 0 && MMAX_(group_is_usual)(next, b)) {
                 begin_group(next, b, c);
@@ -7279,7 +7279,7 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
     /* The next group's logits, as in normalise. */
     if (s->x_stride * sizeof *x == 128) {
         for (size_t line = 0; line < 2 * w->rows; ++line) {
-            MMAX_(fetch_after)(x + line * 16, MMAX_GROUP * s->x_stride, 0);
+            MMAX_(fetch_after)(x, MMAX_GROUP * s->x_stride + line * 16, 0);
         }
     }
     MMAX_TAUS(function, MMAX_, search, (w, x, s->x_stride, c, 0));
