@@ -7176,7 +7176,7 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
     size_t entries = 0;
     int wide;
     w->units = MMAX_(units_of)(c, function);
-    w->most = 0;
+    w->most = 1; /* a column of masks where all rows are empty: their maxima */
     for (size_t r = 0; r < MMAX_GROUP; ++r) {
         w->from[r] = x;
         w->count[r] = 0;
