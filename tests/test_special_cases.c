@@ -1639,6 +1639,55 @@ static void test_param_errors(void)
     }
 }
 
+/* All entries but the first are just above the lowest place that a support can have. */
+static void test_bottom_of_support(void)
+{
+    TEST("sparsemax and entmax15 find the lowest of a support, however many they are") {
+        FOR_EACH_ISA(isa)
+            for (size_t n = 2; n <= 40; ++n) {
+                for (int half = 0; half < 2; ++half) {
+                    float x[40], y[40], sum = 0;
+                    for (size_t i = 0; i < n; ++i) {
+                        x[i] = i == 0 ? 0.0f : half ? -1.9f : -0.95f;
+                    }
+                    (half ? mmax_entmax15_f32 : mmax_sparsemax_f32)(y, x, mmax_row(n));
+                    for (size_t i = 0; i < n; ++i) {
+                        sum += y[i];
+                    }
+                    CHECK(y[n - 1] > 0 && sum > 0.99999f && sum < 1.00001f, "isa %d n %u half %d: %g, sum %g", (int)isa,
+                          (unsigned)n, half, (double)y[n - 1], (double)sum);
+                }
+            }
+    }
+}
+
+/* Rows with most of their weight in one entry, so that the loss is the sum of all the others. */
+static void test_long_losses(void)
+{
+    enum { MOST = 2048, ROWS = 5 };
+    static float x[ROWS * MOST], gx[ROWS * MOST];
+    static const size_t columns[] = {1024, 1025, 1365, 1366, 2047, MOST};
+    TEST("losses of rows side by side are the same with a gradient and without") {
+        FOR_EACH_ISA(isa)
+            for (size_t k = 0; k < sizeof columns / sizeof columns[0]; ++k) {
+                const size_t n = columns[k];
+                const int32_t index[ROWS] = {0, 0, 0, 0, 0};
+                double with[ROWS], alone[ROWS];
+                uint32_t bits = 1;
+                for (size_t i = 0; i < ROWS * n; ++i) {
+                    bits = bits * 1664525u + 1013904223u;
+                    x[i] = i % n == 0 ? 30.0f : (float)(bits >> 16) / 16384;
+                }
+                mmax_softmax_loss_f32(with, gx, x, mmax_labels(index), mmax_rows(ROWS, n));
+                mmax_softmax_loss_f32(alone, NULL, x, mmax_labels(index), mmax_rows(ROWS, n));
+                for (int r = 0; r < ROWS; ++r) {
+                    CHECK(with[r] > 0 && alone[r] - with[r] <= 1e-9 * with[r] && with[r] - alone[r] <= 1e-9 * with[r],
+                          "isa %d n %u row %d: %.9g and %.9g", (int)isa, (unsigned)n, r, with[r], alone[r]);
+                }
+            }
+    }
+}
+
 int main(void)
 {
     test_masks();
@@ -1659,5 +1708,7 @@ int main(void)
     test_shape_errors();
     test_param_errors();
     test_size_of_values();
+    test_bottom_of_support();
+    test_long_losses();
     return check_report();
 }

@@ -665,7 +665,8 @@ m("side by side: the halves are not merged", "if (count > 16) {", "if (0) {", "f
 m("side by side: the last columns are not merged", "i = 32 - count;", "i = 34 - count;", "forward passes")
 
 m = function("MMAX_INLINE int MMAX_(is_needed)(", "avx2")
-m("side by side: the lowest of a support are not searched", "mmax_v_set(-1.001f)", "mmax_v_set(-0.9f)", "forward")
+m("side by side: the lowest of a support are not searched", "mmax_v_set(-1.001f)", "mmax_v_set(-0.9f)",
+  "special_cases")
 m("side by side: half of the rows say what is searched", "h < MMAX_ABREAST", "h < 1", "forward bits")
 
 m = function("MMAX_STATIC void MMAX_(begin_lanes)(", "avx2")
@@ -685,7 +686,7 @@ m("side by side: rows without candidates have a maximum", "w->max[r] = MMAX_MASK
 
 m = function("MMAX_INLINE size_t MMAX_(rows_at_once)(", "avx2")
 m("side by side: losses take one row more than there is room for", "MMAX_SIDE_BY_SIDE_BYTES / bytes : 1",
-  "MMAX_SIDE_BY_SIDE_BYTES / bytes + 1 : 1", "losses")
+  "MMAX_SIDE_BY_SIDE_BYTES / bytes + 1 : 1", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
 m("threshold: rows of a group count as equally long", "entries == w->most * MMAX_GROUP", "1", "bits special_cases")
