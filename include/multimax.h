@@ -2470,6 +2470,16 @@ MMAX_INLINE void MMAX_(fetch_after)(const mmax_real *p, size_t later, int k)
         mmax_prefetch((const void *)((uintptr_t)(const void *)p + later * sizeof(mmax_real)));
     }
 }
+/* Of rows two lines apart, which Zen 5 does not foresee where a line takes one load: those `later` entries from x. */
+MMAX_INLINE void MMAX_(fetch_two_lines)(const mmax_real *x, size_t x_stride, size_t rows, size_t later)
+{
+    const size_t line = 64 / sizeof(mmax_real);
+    if (MMAX_UNLIKELY(x_stride == 2 * line)) {
+        for (size_t i = 0; i < 2 * rows; ++i) {
+            MMAX_(fetch_after)(x, later + i * line, 0);
+        }
+    }
+}
 /* Where what is stored to may be in the first cache: stores of half a line wait for it all the same. */
 #    define MMAX_LATER_AT_LEAST (MMAX_LINE_REGISTERS > 1 ? MMAX_LATER : 0)
 MMAX_INLINE void MMAX_(fetch_later)(const mmax_real *y, int k)
@@ -5378,7 +5388,6 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
 #    if MMAX_FAST
     if (is_short && b->rows >= MMAX_LEAST_GROUP) {
         const size_t rest = b->rows % MMAX_WIDTH;
-        const int two_lines = MMAX_LINE_REGISTERS == 1 && b->x_stride == 2 * MMAX_WIDTH;
         MMAX_(group) group[2], *g = &group[0], *next = &group[1];
         done = rest < MMAX_LEAST_GROUP ? b->rows - rest : b->rows;
         g->rows = 0;
@@ -5393,9 +5402,8 @@ MMAX_INLINE void MMAX_(normalise)(const MMAX_(batch) * b, const MMAX_(call) * c,
             next->row = begun;
             next->masks = g->masks;
             next->origins.good = 0;
-            /* Zen 5 does not foresee rows two lines apart, each of which takes one load. */
-            for (size_t at = 0; two_lines && at < 2 * next->rows; ++at) {
-                MMAX_(fetch_after)(b->x, begun * b->x_stride + at * MMAX_WIDTH + MMAX_LATER, 0);
+            if (MMAX_LINE_REGISTERS == 1) {
+                MMAX_(fetch_two_lines)(b->x, b->x_stride, next->rows, begun * b->x_stride + MMAX_LATER);
             }
             if (next->rows > 0 && MMAX_(group_is_usual)(next, b)) {
                 begin_group(next, b, c);
@@ -6350,7 +6358,7 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
  */
 #    define MMAX_BUFFER (4 * MMAX_CHUNK)
 #    define MMAX_HEADS  (MMAX_LANES / 2)
-#    define MMAX_SORTED 32 /* candidates that are few enough to be sorted */
+#    define MMAX_SORTED 32 /* entries or candidates that are few enough to be sorted */
 
 typedef struct MMAX_(units) {
     mmax_real max, high, low; /* u = (high + low) (x - max) */
@@ -7169,7 +7177,7 @@ MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
 }
 
 /* tau of w->rows rows of w->n[r] entries; those that are not finite, or whose tau was not found, are `alone`. With
- * `collects` every row's candidates are collected, else those of rows with more than MMAX_HEADS entries. */
+ * `collects` every row's candidates are collected, else those of rows with more than MMAX_SORTED entries. */
 MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_stride, const MMAX_(call) * c,
                                      int collects, int function)
 {
@@ -7276,12 +7284,7 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
     MMAX_(call) plain = *c;
     unsigned any_alone = 0;
     plain.general = 0; /* which spares the loops a question */
-    /* The next group's logits, as in normalise. */
-    if (s->x_stride * sizeof *x == 128) {
-        for (size_t line = 0; line < 2 * w->rows; ++line) {
-            MMAX_(fetch_after)(x, MMAX_GROUP * s->x_stride + line * 16, 0);
-        }
-    }
+    MMAX_(fetch_two_lines)(x, s->x_stride, w->rows, MMAX_GROUP * s->x_stride);
     MMAX_TAUS(function, MMAX_, search, (w, x, s->x_stride, c, 0));
     units = w->units;
     for (int h = 0; h < MMAX_ABREAST; ++h) {
