@@ -368,7 +368,7 @@ MMAX_DECLARE mmax_status mmax_evsoftmax_backward_f64(double *gx, const double *g
  * gx_i = scale (gy_i (exp(s_i) + exp(-s_i)) / C - y_i sum y_k gy_k), C the forward sum
  *
  *   special   y_i = 0 has a gradient; only x = -inf gives gx = 0
- *   cost      3 passes: the largest |x|; C and the sum; gx. Exponentials are computed twice.
+ *   cost      2 passes: the sum and the largest |x| and |y|, which give C; gx, the cosines from y by a square root
  */
 MMAX_DECLARE mmax_status mmax_tanhmax_backward_f32(float *gx, const float *gy, const float *y, const float *x,
                                                    mmax_shape s);
@@ -7770,78 +7770,6 @@ MMAX_STATIC void MMAX_(tanhmax)(mmax_real *y, const mmax_real *x, const mmax_sha
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(tanhmax, tanhmax, signed_weights_of_group, MMAX_MOST_ALONE));
 }
 
-/* gx_j = scale (gy_j 2 cosh(s_j) / C - y_j sum gy y): 2 cosh(s)/C is computed again from x. */
-MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x, size_t n,
-                                 const MMAX_(origin) * row_origin, const MMAX_(call) * call, int kind)
-{
-    const MMAX_(origin) origin = *row_origin, *const o = &origin;
-    const MMAX_(call) constants = *call, *const c = &constants;
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX);
-    MMAX_(sum) sums[2];
-    mmax_mask bad = mmax_m_none();
-    double dot_total, sum_total;
-    MMAX_(sums_clear)(sums, 2);
-#    define MMAX_COSH(at, left)                                                   \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);               \
-        const mmax_mask active_ = mmax_v_nle(x_, masked);                         \
-        const mmax_vec y_ = MMAX_(load_active)(y + at, left, largest, active_);   \
-        const mmax_vec gy_ = MMAX_(load_active)(gy + at, left, largest, active_); \
-        mmax_vec sinh_, cosh_;                                                    \
-        MMAX_(sinh_cosh)(mmax_v_keep(active_, x_), &sinh_, &cosh_, o, 0, c, kind);
-#    define MMAX_STEP(at, left, k, part)                                                    \
-        MMAX_COSH(at, left)                                                                 \
-        bad = mmax_m_or(bad, mmax_m_or(mmax_v_nle(y_, largest), mmax_v_nle(gy_, largest))); \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, cosh_));   \
-        lanes_##part[1][k] = mmax_v_fma(y_, gy_, lanes_##part[1][k]);
-    MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
-#    undef MMAX_STEP
-    sum_total = MMAX_(sum_total)(&sums[0]);
-    dot_total = MMAX_(sum_total)(&sums[1]);
-    if (mmax_m_bits(bad) != 0 || !mmax_f64_is_finite(dot_total) || !mmax_f64_is_finite(sum_total)) {
-        MMAX_(fill_special)(gx, x, n, 1, 0);
-        return;
-    }
-    {
-        const mmax_vec scale = mmax_v_set((mmax_real)c->scale), inverse = mmax_v_set((mmax_real)(1 / sum_total));
-        const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum_total * MMAX_ABOVE_ONE));
-        const mmax_vec minus_dot = mmax_v_set((mmax_real)-MMAX_(in_range)(dot_total));
-#    define MMAX_STEP(at, left, k, part)                                             \
-        MMAX_COSH(at, left)                                                          \
-        cosh_ = mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, cosh_), cosh_), inverse); \
-        cosh_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                   \
-        MMAX_(store_upto)(gx + at, left, mmax_v_mul(cosh_, scale));
-        MMAX_SWEEP(n, MMAX_STEP);
-#    undef MMAX_STEP
-    }
-#    undef MMAX_COSH
-}
-
-MMAX_INLINE void MMAX_(tanhmax_backward_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
-                                             size_t n, const MMAX_(call) * c)
-{
-    MMAX_(origin) o;
-    int careful;
-    const int row = MMAX_(begin_tanhmax)(&o, &careful, NULL, x, n, c);
-    if (row != MMAX_IS_NORMAL) {
-        MMAX_(fill_special)(gx, x, n, row == MMAX_IS_NAN, 0);
-    } else if (o.kind == MMAX_ROW_GENERAL) {
-        MMAX_(cosh_row)(gx, gy, y, x, n, &o, c, MMAX_ROW_GENERAL);
-    } else {
-        MMAX_(cosh_row)(gx, gy, y, x, n, &o, c, MMAX_ROW_CLAMP);
-    }
-}
-
-MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
-                                         const mmax_shape *s)
-{
-    MMAX_(call) c;
-    MMAX_(prepare)(&c, s->scale, NULL, 0);
-    c.clears = 1;
-    MMAX_EACH_ROW(s, gx, s->gx_stride, 0,
-                  MMAX_(tanhmax_backward_row)(gx + row * s->gx_stride, gy + row * s->gy_stride, y + row * s->y_stride,
-                                              x + row * s->x_stride, n, &c));
-}
-
 /* ---- seglu: sigma alone ---- */
 MMAX_STATIC void MMAX_(seglu)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
@@ -8565,6 +8493,164 @@ MMAX_STATIC void MMAX_(log_multimax_backward)(mmax_real *gx, mmax_multimax_grads
     }
 }
 
+/* ---- backward of tanhmax: gx_j = scale (gy_j w_j - y_j sum y gy), w_j = 2 cosh(s_j) / C ----
+ * As y_j = 2 sinh(s_j) / C, w_j^2 = y_j^2 + (2 / C)^2, and the largest |y| and |x| of a row give 2 / C. What is squared
+ * is MMAX_TO_SQUARE times as large first: so the squares of normal numbers up to 1 are normal numbers.
+ */
+#    if MMAX_PASS_DOUBLE
+#        define MMAX_TO_SQUARE_LOG2 511
+#        define MMAX_TO_SQUARE      6.703903964971299e+153
+#        define MMAX_FROM_SQUARE    1.4916681462400413e-154 /* its inverse */
+#        define MMAX_FLAT           7.450580596923828e-09   /* 2^-27: for smaller |s|, cosh(s) rounds to 1 */
+#    else
+#        define MMAX_TO_SQUARE_LOG2 63
+#        define MMAX_TO_SQUARE      9223372036854775808.0
+#        define MMAX_FROM_SQUARE    1.0842021724855044e-19
+#        define MMAX_FLAT           1.220703125e-04 /* 2^-13 */
+#    endif
+/* What a row's first pass leaves: y / sinh(scale x) is 2 / C, or y itself where x is 0; both are not negative. */
+typedef struct MMAX_(sinh_terms) {
+    mmax_real x, y;
+    double dot; /* sum y gy */
+    int state, masked;
+} MMAX_(sinh_terms);
+
+/* Without `masks`, rows whose x are finite. */
+#    define MMAX_SINH_LOADS(at, left)                                                                                 \
+        const mmax_mask active_ = masks ? mmax_v_nle(MMAX_(load_upto)(x + at, left, masked), masked) : mmax_m_none(); \
+        const mmax_vec y_ =                                                                                           \
+            masks ? MMAX_(load_active)(y + at, left, zero, active_) : MMAX_(load_upto)(y + at, left, zero);           \
+        const mmax_vec gy_ =                                                                                          \
+            masks ? MMAX_(load_active)(gy + at, left, zero, active_) : MMAX_(load_upto)(gy + at, left, zero);
+/* Returns whether all active x are finite. */
+MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, const mmax_real *gy, const mmax_real *y,
+                                      const mmax_real *x, size_t n, const MMAX_(call) * c, int masks)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
+    const mmax_vec one = mmax_v_set((mmax_real)1);
+    mmax_vec max_x[MMAX_REGS], max_y[MMAX_REGS];
+    mmax_mask bad = mmax_m_none();
+    MMAX_(sum) sums[2];
+    double active, top;
+    MMAX_(sums_clear)(sums, 2);
+    MMAX_EACH(k) { max_x[k] = max_y[k] = zero; }
+#    define MMAX_STEP(at, left, k, part)                                                    \
+        MMAX_SINH_LOADS(at, left)                                                           \
+        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, zero);                           \
+        const mmax_vec size_ = mmax_v_abs(masks ? mmax_v_keep(active_, x_) : x_);           \
+        bad = mmax_m_or(bad, mmax_v_nle(size_, largest));                                   \
+        max_x[k] = mmax_v_max(size_, max_x[k]);                                             \
+        max_y[k] = mmax_v_max(mmax_v_abs(y_), max_y[k]);                                    \
+        lanes_##part[0][k] = mmax_v_fma(y_, gy_, lanes_##part[0][k]);                       \
+        if (masks) {                                                                        \
+            lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active_, one)); \
+        }
+    MMAX_SWEEP_SUM(n, sums, masks ? 2 : 1, MMAX_STEP);
+#    undef MMAX_STEP
+    for (int k = 1; k < MMAX_REGS; ++k) {
+        max_x[0] = mmax_v_max(max_x[k], max_x[0]);
+        max_y[0] = mmax_v_max(max_y[k], max_y[0]);
+    }
+    active = masks ? MMAX_(sum_total)(&sums[1]) : (double)n;
+    t->x = mmax_v_hmax(max_x[0]);
+    t->y = mmax_v_hmax(mmax_v_min(max_y[0], one));
+    t->dot = MMAX_(sum_total)(&sums[0]);
+    top = (double)t->x * c->scale;
+    t->masked = active < (double)n;
+    t->state = MMAX_IS_NORMAL;
+    if (mmax_m_bits(bad) != 0 || !(top <= MMAX_REAL_MAX) || !mmax_f64_is_finite(t->dot)) {
+        t->state = MMAX_IS_NAN;
+    } else if (active == 0) {
+        t->state = MMAX_IS_EMPTY;
+    }
+    if (t->state != MMAX_IS_NORMAL || !(top >= MMAX_FLAT && top < MMAX_UNIT_RANGE)) {
+        t->x = 0;
+        t->y = t->state == MMAX_IS_NORMAL && top < MMAX_FLAT ? (mmax_real)(MMAX_TO_SQUARE / active) : 0;
+    }
+    return mmax_m_bits(bad) == 0;
+}
+
+/* The squares of MMAX_TO_SQUARE 2 / C, or 0 where 2 / C is below the normal numbers. */
+MMAX_STATIC mmax_vec MMAX_(squares_of)(const mmax_real *x, const mmax_real *y, const MMAX_(call) * c)
+{
+    const mmax_vec zero = mmax_v_zero(), one = mmax_v_set((mmax_real)1), x_lanes = mmax_v_load(x);
+    const mmax_real whole = MMAX_TO_SQUARE_LOG2 + 1;
+    mmax_vec sinh2, cosh2, ratio;
+    MMAX_(origin) o = MMAX_(log_origin)();
+    o.rounder = MMAX_ROUND_TO_EIGHTH - whole; /* sinh2 is sinh / MMAX_TO_SQUARE */
+    o.lowest = (MMAX_LOWEST + whole) * c->log2e_inverse;
+    MMAX_(sinh_cosh)(x_lanes, &sinh2, &cosh2, &o, (mmax_real)(MMAX_FROM_SQUARE / 2), c, MMAX_ROW_GENERAL);
+    ratio = mmax_v_div(mmax_v_load(y), mmax_v_select(mmax_v_lt(zero, x_lanes), sinh2, one));
+    ratio = mmax_v_min(ratio, mmax_v_set((mmax_real)MMAX_TO_SQUARE));
+    ratio = mmax_v_keep(mmax_v_le(mmax_v_set((mmax_real)MMAX_FROM_SQUARE), ratio), ratio);
+    return mmax_v_mul(ratio, ratio);
+}
+
+MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x, size_t n,
+                                 double dot, mmax_real row_square, double times, int masks)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), zero = mmax_v_zero(), one = mmax_v_set((mmax_real)1);
+    const mmax_vec up = mmax_v_set((mmax_real)MMAX_TO_SQUARE), down = mmax_v_set((mmax_real)MMAX_FROM_SQUARE);
+    const mmax_vec square = mmax_v_set(row_square), scale = mmax_v_set((mmax_real)times);
+    const mmax_vec minus_dot = mmax_v_set((mmax_real)-MMAX_(in_range)(dot));
+#    define MMAX_STEP(at, left, k, part)                                                        \
+        MMAX_SINH_LOADS(at, left)                                                               \
+        const mmax_vec sinh_ = mmax_v_mul(mmax_v_min(mmax_v_abs(y_), one), up);                 \
+        const mmax_vec cosh_ = mmax_v_mul(mmax_v_sqrt(mmax_v_fma(sinh_, sinh_, square)), down); \
+        const mmax_vec g_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                  \
+        MMAX_(store_upto)(gx + at, left, mmax_v_mul(masks ? mmax_v_keep(active_, g_) : g_, scale));
+    MMAX_SWEEP(n, MMAX_STEP);
+#    undef MMAX_STEP
+}
+#    undef MMAX_SINH_LOADS
+
+MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x,
+                                         const mmax_shape *s)
+{
+    const size_t together = s->cols <= MMAX_SHORT ? MMAX_WIDTH : 1; /* rows whose 2 / C are found at once */
+    MMAX_LINE mmax_real top_x[MMAX_WIDTH], top_y[MMAX_WIDTH], squares[MMAX_WIDTH];
+    MMAX_(sinh_terms) terms[MMAX_WIDTH];
+    MMAX_(call) c;
+    int masks = 0, next_masks; /* where rows have some, those that follow likely have them, too */
+    MMAX_(prepare)(&c, s->scale, NULL, 0);
+    for (int i = 0; i < MMAX_WIDTH; ++i) {
+        top_x[i] = top_y[i] = 0;
+    }
+    for (size_t row = 0; row < s->rows; row += together, masks = next_masks) {
+        const size_t rows = s->rows - row < together ? s->rows - row : together;
+        next_masks = 0;
+        for (size_t i = 0; i < rows; ++i) {
+            const size_t r = row + i, n = s->lengths ? s->lengths[r] : s->cols;
+            const mmax_real *const gy_row = gy + r * s->gy_stride, *const y_row = y + r * s->y_stride;
+            const mmax_real *const x_row = x + r * s->x_stride;
+            masks = masks || !MMAX_(sinh_begin_row)(&terms[i], gy_row, y_row, x_row, n, &c, 0);
+            if (masks) {
+                (void)MMAX_(sinh_begin_row)(&terms[i], gy_row, y_row, x_row, n, &c, 1);
+            }
+            top_x[i] = terms[i].x;
+            top_y[i] = terms[i].y;
+            next_masks |= terms[i].masked;
+        }
+        mmax_v_store(squares, MMAX_(squares_of)(top_x, top_y, &c));
+        for (size_t i = 0; i < rows; ++i) {
+            const size_t r = row + i, n = s->lengths ? s->lengths[r] : s->cols;
+            const mmax_real *const gy_row = gy + r * s->gy_stride, *const y_row = y + r * s->y_stride;
+            const mmax_real *const x_row = x + r * s->x_stride;
+            mmax_real *const gx_row = gx + r * s->gx_stride;
+            if (MMAX_UNLIKELY(terms[i].state != MMAX_IS_NORMAL)) {
+                MMAX_(fill_special)(gx_row, x_row, n, terms[i].state == MMAX_IS_NAN, 0);
+            } else if (masks) {
+                MMAX_(cosh_row)(gx_row, gy_row, y_row, x_row, n, terms[i].dot, squares[i], c.scale, 1);
+            } else {
+                MMAX_(cosh_row)(gx_row, gy_row, y_row, x_row, n, terms[i].dot, squares[i], c.scale, 0);
+            }
+            if (n < s->cols) {
+                MMAX_(fill)(gx_row + n, s->cols - n, 0);
+            }
+        }
+    }
+}
+
 /* ---- metrics ---- */
 
 /* Means over the entries that a metric chooses: y_max - y where epsilon < x < x_max (multimodality), or
@@ -8901,6 +8987,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_BEGIN_THRESHOLD
 #    undef MMAX_UNIT_RANGE
 #    undef MMAX_SINH_POLYNOMIAL
+#    undef MMAX_TO_SQUARE
+#    undef MMAX_TO_SQUARE_LOG2
+#    undef MMAX_FROM_SQUARE
+#    undef MMAX_FLAT
 #endif /* MMAX_PASS == 1 */
 
 /* ==== public functions: check, dispatch, nothing more ==== */

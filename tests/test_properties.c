@@ -324,6 +324,54 @@ static void test_order(void)
                         }
                     }
     }
+    TEST("tanhmax backward: the same scores at any scale have the same gradient, over the scale") {
+        FOR_EACH_ISA(isa)
+            for (int k = 0; k < 2; ++k) {
+                const function *f = of_type("tanhmax_backward", k);
+                const int apart[] = {-70, 70, -40};
+                for (size_t i = 0; i < COUNT(apart); ++i) {
+                    call c = call_of(f, 1, 19, NORMAL_4, 5);
+                    double plain[19];
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 19));
+                    for (size_t j = 0; j < 19; ++j) {
+                        plain[j] = get(f, c.array[OUT], j);
+                        set(f, c.array[X], j, ldexp(get(f, c.array[X], j), -apart[i]));
+                    }
+                    c.s.scale = ldexp(1, apart[i]);
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 19));
+                    for (size_t j = 0; j < 19; ++j) {
+                        const double got = ldexp(get(f, c.array[OUT], j), -apart[i]);
+                        CHECK(fabs(got - plain[j]) <= tolerance(f), AT ": entry %u is %g, not %g", AT_ARGS(f, 19),
+                              (unsigned)j, got, plain[j]);
+                    }
+                }
+            }
+    }
+    TEST("tanhmax backward: beside a large score nothing is left for 0, and one beyond the type makes NaN") {
+        FOR_EACH_ISA(isa)
+            for (int k = 0; k < 2; ++k) {
+                const function *f = of_type("tanhmax_backward", k);
+                call c = call_of(f, 1, 3, NORMAL_4, 5);
+                for (double large = 110; large <= 0.5 * largest(f); large *= large < 2000 ? 1.01 : 1e5) {
+                    for (size_t j = 0; j < 3; ++j) {
+                        set(f, c.array[X], j, ((double)j - 1) * large);
+                        set(f, c.array[Y], j, ((double)j - 1) * 0.5);
+                        set(f, c.array[GY], j, j == 1);
+                    }
+                    c.s.scale = 1;
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 3));
+                    CHECK(fabs(get(f, c.array[OUT], 1)) <= 4 * exp(-large), AT ": %g beside %g", AT_ARGS(f, 3),
+                          get(f, c.array[OUT], 1), large);
+                }
+                set(f, c.array[X], 0, largest(f));
+                c.s.scale = 2;
+                CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 3));
+                for (size_t j = 0; j < 3; ++j) {
+                    CHECK(is_nan_double(get(f, c.array[OUT], j)), AT ": entry %u is not NaN", AT_ARGS(f, 3),
+                          (unsigned)j);
+                }
+            }
+    }
     TEST("tanhmax is odd, and its absolute values are below 1") {
         FOR_EACH_ISA(isa)
             FOR_EACH_LENGTH(n)
