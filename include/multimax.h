@@ -8508,23 +8508,26 @@ MMAX_STATIC void MMAX_(log_multimax_backward)(mmax_real *gx, mmax_multimax_grads
 #        define MMAX_FROM_SQUARE    1.0842021724855044e-19
 #        define MMAX_FLAT           1.220703125e-04 /* 2^-13 */
 #    endif
-/* What a row's first pass leaves: y / sinh(scale x) is 2 / C, or y itself where x is 0; both are not negative. */
+/* What the first pass leaves of up to MMAX_WIDTH rows: y / sinh(scale x) is 2 / C, or y itself where x is 0; both are not
+ * negative. */
 typedef struct MMAX_(sinh_terms) {
-    mmax_real x, y;
-    double dot; /* sum y gy */
-    int state, masked;
+    MMAX_LINE mmax_real x[MMAX_WIDTH], y[MMAX_WIDTH];
+    double dot[MMAX_WIDTH]; /* sum y gy */
+    int state[MMAX_WIDTH];
+    int masks; /* whether a row has some: those that follow likely have them, too */
 } MMAX_(sinh_terms);
 
 /* Without `masks`, rows whose x are finite. */
-#    define MMAX_SINH_LOADS(at, left)                                                                                 \
-        const mmax_mask active_ = masks ? mmax_v_nle(MMAX_(load_upto)(x + at, left, masked), masked) : mmax_m_none(); \
-        const mmax_vec y_ =                                                                                           \
-            masks ? MMAX_(load_active)(y + at, left, zero, active_) : MMAX_(load_upto)(y + at, left, zero);           \
-        const mmax_vec gy_ =                                                                                          \
-            masks ? MMAX_(load_active)(gy + at, left, zero, active_) : MMAX_(load_upto)(gy + at, left, zero);
-/* Returns whether all active x are finite. */
-MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, const mmax_real *gy, const mmax_real *y,
-                                      const mmax_real *x, size_t n, const MMAX_(call) * c, int masks)
+#    define MMAX_SINH_LOADS(at, left)                                                                             \
+        const mmax_mask active_ =                                                                                 \
+            masks ? mmax_v_nle(MMAX_(load_upto)(r->x + at, left, masked), masked) : mmax_m_none();                \
+        const mmax_vec y_ =                                                                                       \
+            masks ? MMAX_(load_active)(r->y + at, left, zero, active_) : MMAX_(load_upto)(r->y + at, left, zero); \
+        const mmax_vec gy_ =                                                                                      \
+            masks ? MMAX_(load_active)(r->gy + at, left, zero, active_) : MMAX_(load_upto)(r->gy + at, left, zero);
+/* Row r to place i; returns whether all active x are finite. */
+MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, size_t i, const MMAX_(back) * r, const MMAX_(call) * c,
+                                      int masks)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
     const mmax_vec one = mmax_v_set((mmax_real)1);
@@ -8536,7 +8539,7 @@ MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, const mmax_real *gy
     MMAX_EACH(k) { max_x[k] = max_y[k] = zero; }
 #    define MMAX_STEP(at, left, k, part)                                                    \
         MMAX_SINH_LOADS(at, left)                                                           \
-        const mmax_vec x_ = MMAX_(load_upto)(x + at, left, zero);                           \
+        const mmax_vec x_ = MMAX_(load_upto)(r->x + at, left, zero);                        \
         const mmax_vec size_ = mmax_v_abs(masks ? mmax_v_keep(active_, x_) : x_);           \
         bad = mmax_m_or(bad, mmax_v_nle(size_, largest));                                   \
         max_x[k] = mmax_v_max(size_, max_x[k]);                                             \
@@ -8545,61 +8548,61 @@ MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, const mmax_real *gy
         if (masks) {                                                                        \
             lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active_, one)); \
         }
-    MMAX_SWEEP_SUM(n, sums, masks ? 2 : 1, MMAX_STEP);
+    MMAX_SWEEP_SUM(r->n, sums, masks ? 2 : 1, MMAX_STEP);
 #    undef MMAX_STEP
     for (int k = 1; k < MMAX_REGS; ++k) {
         max_x[0] = mmax_v_max(max_x[k], max_x[0]);
         max_y[0] = mmax_v_max(max_y[k], max_y[0]);
     }
-    active = masks ? MMAX_(sum_total)(&sums[1]) : (double)n;
-    t->x = mmax_v_hmax(max_x[0]);
-    t->y = mmax_v_hmax(mmax_v_min(max_y[0], one));
-    t->dot = MMAX_(sum_total)(&sums[0]);
-    top = (double)t->x * c->scale;
-    t->masked = active < (double)n;
-    t->state = MMAX_IS_NORMAL;
-    if (mmax_m_bits(bad) != 0 || !(top <= MMAX_REAL_MAX) || !mmax_f64_is_finite(t->dot)) {
-        t->state = MMAX_IS_NAN;
+    active = masks ? MMAX_(sum_total)(&sums[1]) : (double)r->n;
+    t->x[i] = mmax_v_hmax(max_x[0]);
+    t->y[i] = mmax_v_hmax(mmax_v_min(max_y[0], one));
+    t->dot[i] = MMAX_(sum_total)(&sums[0]);
+    t->masks |= active < (double)r->n;
+    t->state[i] = MMAX_IS_NORMAL;
+    top = (double)t->x[i] * c->scale;
+    if (mmax_m_bits(bad) != 0 || !(top <= MMAX_REAL_MAX) || !mmax_f64_is_finite(t->dot[i])) {
+        t->state[i] = MMAX_IS_NAN;
     } else if (active == 0) {
-        t->state = MMAX_IS_EMPTY;
+        t->state[i] = MMAX_IS_EMPTY;
     }
-    if (t->state != MMAX_IS_NORMAL || !(top >= MMAX_FLAT && top < MMAX_UNIT_RANGE)) {
-        t->x = 0;
-        t->y = t->state == MMAX_IS_NORMAL && top < MMAX_FLAT ? (mmax_real)(MMAX_TO_SQUARE / active) : 0;
+    if (t->state[i] != MMAX_IS_NORMAL || !(top >= MMAX_FLAT && top < MMAX_UNIT_RANGE)) {
+        t->x[i] = 0;
+        t->y[i] = t->state[i] == MMAX_IS_NORMAL && top < MMAX_FLAT ? (mmax_real)(MMAX_TO_SQUARE / active) : 0;
     }
     return mmax_m_bits(bad) == 0;
 }
 
 /* The squares of MMAX_TO_SQUARE 2 / C, or 0 where 2 / C is below the normal numbers. */
-MMAX_STATIC mmax_vec MMAX_(squares_of)(const mmax_real *x, const mmax_real *y, const MMAX_(call) * c)
+MMAX_STATIC mmax_vec MMAX_(squares_of)(const MMAX_(sinh_terms) * t, const MMAX_(call) * c)
 {
-    const mmax_vec zero = mmax_v_zero(), one = mmax_v_set((mmax_real)1), x_lanes = mmax_v_load(x);
+    const mmax_vec zero = mmax_v_zero(), one = mmax_v_set((mmax_real)1), x = mmax_v_load(t->x);
     const mmax_real whole = MMAX_TO_SQUARE_LOG2 + 1;
     mmax_vec sinh2, cosh2, ratio;
     MMAX_(origin) o = MMAX_(log_origin)();
     o.rounder = MMAX_ROUND_TO_EIGHTH - whole; /* sinh2 is sinh / MMAX_TO_SQUARE */
     o.lowest = (MMAX_LOWEST + whole) * c->log2e_inverse;
-    MMAX_(sinh_cosh)(x_lanes, &sinh2, &cosh2, &o, (mmax_real)(MMAX_FROM_SQUARE / 2), c, MMAX_ROW_GENERAL);
-    ratio = mmax_v_div(mmax_v_load(y), mmax_v_select(mmax_v_lt(zero, x_lanes), sinh2, one));
+    MMAX_(sinh_cosh)(x, &sinh2, &cosh2, &o, (mmax_real)(MMAX_FROM_SQUARE / 2), c, MMAX_ROW_GENERAL);
+    ratio = mmax_v_div(mmax_v_load(t->y), mmax_v_select(mmax_v_lt(zero, x), sinh2, one));
     ratio = mmax_v_min(ratio, mmax_v_set((mmax_real)MMAX_TO_SQUARE));
     ratio = mmax_v_keep(mmax_v_le(mmax_v_set((mmax_real)MMAX_FROM_SQUARE), ratio), ratio);
     return mmax_v_mul(ratio, ratio);
 }
 
-MMAX_INLINE void MMAX_(cosh_row)(mmax_real *gx, const mmax_real *gy, const mmax_real *y, const mmax_real *x, size_t n,
-                                 double dot, mmax_real row_square, double times, int masks)
+MMAX_INLINE void MMAX_(cosh_row)(const MMAX_(back) * r, double dot, mmax_real row_square, const MMAX_(call) * c,
+                                 int masks)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), zero = mmax_v_zero(), one = mmax_v_set((mmax_real)1);
     const mmax_vec up = mmax_v_set((mmax_real)MMAX_TO_SQUARE), down = mmax_v_set((mmax_real)MMAX_FROM_SQUARE);
-    const mmax_vec square = mmax_v_set(row_square), scale = mmax_v_set((mmax_real)times);
+    const mmax_vec square = mmax_v_set(row_square), scale = mmax_v_set((mmax_real)c->scale);
     const mmax_vec minus_dot = mmax_v_set((mmax_real)-MMAX_(in_range)(dot));
 #    define MMAX_STEP(at, left, k, part)                                                        \
         MMAX_SINH_LOADS(at, left)                                                               \
         const mmax_vec sinh_ = mmax_v_mul(mmax_v_min(mmax_v_abs(y_), one), up);                 \
         const mmax_vec cosh_ = mmax_v_mul(mmax_v_sqrt(mmax_v_fma(sinh_, sinh_, square)), down); \
         const mmax_vec g_ = mmax_v_fma(y_, minus_dot, mmax_v_mul(gy_, cosh_));                  \
-        MMAX_(store_upto)(gx + at, left, mmax_v_mul(masks ? mmax_v_keep(active_, g_) : g_, scale));
-    MMAX_SWEEP(n, MMAX_STEP);
+        MMAX_(store_upto)(r->gx + at, left, mmax_v_mul(masks ? mmax_v_keep(active_, g_) : g_, scale));
+    MMAX_SWEEP(r->n, MMAX_STEP);
 #    undef MMAX_STEP
 }
 #    undef MMAX_SINH_LOADS
@@ -8608,44 +8611,40 @@ MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, con
                                          const mmax_shape *s)
 {
     const size_t together = s->cols <= MMAX_SHORT ? MMAX_WIDTH : 1; /* rows whose 2 / C are found at once */
-    MMAX_LINE mmax_real top_x[MMAX_WIDTH], top_y[MMAX_WIDTH], squares[MMAX_WIDTH];
-    MMAX_(sinh_terms) terms[MMAX_WIDTH];
+    MMAX_(back) next = {gx, gy, y, x, s->cols, 0, 1}, group[MMAX_WIDTH];
+    MMAX_LINE mmax_real squares[MMAX_WIDTH];
+    MMAX_(sinh_terms) terms;
     MMAX_(call) c;
-    int masks = 0, next_masks; /* where rows have some, those that follow likely have them, too */
     MMAX_(prepare)(&c, s->scale, NULL, 0);
+    terms.masks = 0;
     for (int i = 0; i < MMAX_WIDTH; ++i) {
-        top_x[i] = top_y[i] = 0;
+        terms.x[i] = terms.y[i] = 0;
     }
-    for (size_t row = 0; row < s->rows; row += together, masks = next_masks) {
+    for (size_t row = 0; row < s->rows; row += together) {
         const size_t rows = s->rows - row < together ? s->rows - row : together;
-        next_masks = 0;
+        int masks = terms.masks;
+        terms.masks = 0;
         for (size_t i = 0; i < rows; ++i) {
-            const size_t r = row + i, n = s->lengths ? s->lengths[r] : s->cols;
-            const mmax_real *const gy_row = gy + r * s->gy_stride, *const y_row = y + r * s->y_stride;
-            const mmax_real *const x_row = x + r * s->x_stride;
-            masks = masks || !MMAX_(sinh_begin_row)(&terms[i], gy_row, y_row, x_row, n, &c, 0);
+            group[i] = next;
+            group[i].n = s->lengths ? s->lengths[row + i] : s->cols;
+            MMAX_(back_skip)(&next, s, 1);
+            masks = masks || !MMAX_(sinh_begin_row)(&terms, i, &group[i], &c, 0);
             if (masks) {
-                (void)MMAX_(sinh_begin_row)(&terms[i], gy_row, y_row, x_row, n, &c, 1);
+                (void)MMAX_(sinh_begin_row)(&terms, i, &group[i], &c, 1);
             }
-            top_x[i] = terms[i].x;
-            top_y[i] = terms[i].y;
-            next_masks |= terms[i].masked;
         }
-        mmax_v_store(squares, MMAX_(squares_of)(top_x, top_y, &c));
+        mmax_v_store(squares, MMAX_(squares_of)(&terms, &c));
         for (size_t i = 0; i < rows; ++i) {
-            const size_t r = row + i, n = s->lengths ? s->lengths[r] : s->cols;
-            const mmax_real *const gy_row = gy + r * s->gy_stride, *const y_row = y + r * s->y_stride;
-            const mmax_real *const x_row = x + r * s->x_stride;
-            mmax_real *const gx_row = gx + r * s->gx_stride;
-            if (MMAX_UNLIKELY(terms[i].state != MMAX_IS_NORMAL)) {
-                MMAX_(fill_special)(gx_row, x_row, n, terms[i].state == MMAX_IS_NAN, 0);
+            const MMAX_(back) *const r = &group[i];
+            if (MMAX_UNLIKELY(terms.state[i] != MMAX_IS_NORMAL)) {
+                MMAX_(fill_special)(r->gx, r->x, r->n, terms.state[i] == MMAX_IS_NAN, 0);
             } else if (masks) {
-                MMAX_(cosh_row)(gx_row, gy_row, y_row, x_row, n, terms[i].dot, squares[i], c.scale, 1);
+                MMAX_(cosh_row)(r, terms.dot[i], squares[i], &c, 1);
             } else {
-                MMAX_(cosh_row)(gx_row, gy_row, y_row, x_row, n, terms[i].dot, squares[i], c.scale, 0);
+                MMAX_(cosh_row)(r, terms.dot[i], squares[i], &c, 0);
             }
-            if (n < s->cols) {
-                MMAX_(fill)(gx_row + n, s->cols - n, 0);
+            if (r->n < s->cols) {
+                MMAX_(fill)(r->gx + r->n, s->cols - r->n, 0);
             }
         }
     }

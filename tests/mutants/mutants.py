@@ -759,14 +759,18 @@ m = function("MMAX_RARE int MMAX_(long_begin)(", "avx2")
 m("tanhmax: a long row is masked as its first block", "l->origin.range = o.range;", "", "long_rows special_cases bits")
 
 m = function("MMAX_INLINE int MMAX_(sinh_begin_row)(")
-m("tanhmax backward: masks count where cosh is 1", "masks ? MMAX_(sum_total)(&sums[1]) : (double)n", "(double)n",
+m("tanhmax backward: masks count where cosh is 1", "masks ? MMAX_(sum_total)(&sums[1]) : (double)r->n", "(double)r->n",
   "backward special_cases")
 m("tanhmax backward: cosh is 1 up to 1", "!(top >= MMAX_FLAT &&", "!(top >= 1 &&", "backward")
 m("tanhmax backward: no cosh is 1", "top < MMAX_FLAT ?", "0 ?", "backward")
 m("tanhmax backward: no score is too large", "top < MMAX_UNIT_RANGE", "1", "properties")
 m("tanhmax backward: NaN is not seen", "mmax_m_bits(bad) != 0 || !(top", "!(top", "special_cases")
 m("tanhmax backward: a score may overflow", "!(top <= MMAX_REAL_MAX) ||", "", "properties")
-m("tanhmax backward: NaN in gy is not seen", "|| !mmax_f64_is_finite(t->dot)", "", "special_cases")
+m("tanhmax backward: NaN in gy is not seen", "|| !mmax_f64_is_finite(t->dot[i])", "", "special_cases")
+
+m = function("MMAX_INLINE int MMAX_(sinh_begin_row)(", "avx2")
+m("tanhmax backward: all lanes have one row's sinh", "t->y[i] = mmax_v_hmax(",
+  "t->y[0] = mmax_v_hmax(", "bits")
 
 m = function("MMAX_STATIC mmax_vec MMAX_(squares_of)(")
 m("tanhmax backward: a usual scale", "c, MMAX_ROW_GENERAL);", "c, MMAX_ROW_CLAMP);", "properties")
@@ -775,14 +779,13 @@ m("tanhmax backward: the unit of small scores", "MMAX_FROM_SQUARE / 2)", "MMAX_F
 
 m = function("MMAX_INLINE void MMAX_(cosh_row)(")
 m("tanhmax backward: wrong sign of the mean", "(mmax_real)-MMAX_(in_range)", "(mmax_real)MMAX_(in_range)", "backward")
-m("tanhmax backward: the scale is forgotten", "mmax_v_set((mmax_real)times)", "one", "backward")
+m("tanhmax backward: the scale is forgotten", "mmax_v_set((mmax_real)c->scale)", "one", "backward")
 m("tanhmax backward: 2 / C is left out", "mmax_v_fma(sinh_, sinh_, square)", "mmax_v_mul(sinh_, sinh_)", "backward")
 m("tanhmax backward: squares leave the type's range", "mmax_v_min(mmax_v_abs(y_), one), up)",
   "mmax_v_min(mmax_v_abs(y_), one), one)", "backward")
 
 m = function("MMAX_STATIC void MMAX_(tanhmax_backward)(", "avx2")
-m("tanhmax backward: all lanes have one row's sinh", "top_y[i] = terms[i].y;", "top_y[0] = terms[i].y;", "bits")
-m("tanhmax backward: all rows have one C", "squares[i], c.scale, 0", "squares[0], c.scale, 0", "bits")
+m("tanhmax backward: all rows have one C", "squares[i], &c, 0", "squares[0], &c, 0", "bits")
 m("tanhmax backward: masks are forgotten", "else if (masks)", "else if (0)", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(slopes_end)(")
