@@ -6816,29 +6816,33 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
     }
 }
 
-/* ---- sparsemax, entmax15 of short rows of floats: MMAX_GROUP rows at once, one a lane ----
+/* ---- sparsemax, entmax15 of short rows: MMAX_GROUP rows at once, one a lane ----
  * A few entries are sorted, and tau follows from their running sums. Of longer rows these are the candidates: what is
  * within 1 of the maximum or, where that is too much, above tau of the heads. More candidates are searched by Newton's
- * steps from there, in float as far as that goes, then in double. u is as the weights have it.
+ * steps from there. u is as the weights have it. Floats are searched as far as their digits go, then in double; tau of
+ * doubles is where Newton's steps end, for a few entries one in most cases.
  */
 #    if MMAX_PASS_DOUBLE
-#        define MMAX_ABREAST     (MMAX_REGS <= 2 ? 4 : 2) /* registers at once: one waits for a chain, another works */
-#        define mmax_v_float(p)  mmax_v_widen(p)
+#        define MMAX_ABREAST (MMAX_REGS <= 2 ? 4 : 2) /* registers at once: one waits for a chain, another works */
+/* register h of the lanes that begin at `at` */
+#        define mmax_v_column(p, at, h, of_floats)                                  \
+            ((of_floats) ? mmax_v_widen((const float *)(p) + (at) + (h)*MMAX_WIDTH) \
+                         : mmax_v_load((const double *)(p) + (at) + (h)*MMAX_WIDTH))
 #        define MMAX_LANE_PASSES 24
 #    else
-#        define MMAX_ABREAST     2
-#        define mmax_v_float(p)  mmax_v_load(p)
+#        define MMAX_ABREAST 2
+#        define mmax_v_column(p, at, h, of_floats) \
+            ((void)(of_floats), mmax_v_load((const float *)(p) + (at) + (h)*MMAX_WIDTH))
 #        define MMAX_LANE_PASSES 8
 #    endif
 
 /* A step for each lane: as tau_step, of the entries above t. */
-MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec second, int function)
+MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec excess, int function)
 {
-    const mmax_vec one = mmax_v_set(1);
     if (function == MMAX_SPARSEMAX) {
-        return mmax_v_div(mmax_v_sub(first, one), count);
+        return mmax_v_div(excess, count);
     } else {
-        const mmax_vec excess = mmax_v_sub(second, one);
+        const mmax_vec one = mmax_v_set(1), second = mmax_v_add(excess, one);
         const mmax_vec root = mmax_v_sub(mmax_v_product(first, first), mmax_v_product(count, excess));
         const mmax_mask has_root = mmax_v_lt(mmax_v_zero(), root);
         const mmax_vec norm = mmax_v_sqrt(mmax_v_select(has_root, root, second));
@@ -6848,41 +6852,55 @@ MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec s
 }
 
 /* tau of MMAX_ABREAST registers' lanes, from `start` and n columns u of `lanes` each; 1 where it was not found. Entries
- * that are no candidates add 0. Returns the number of steps.
+ * that are no candidates add 0. With `rests` tau is in two parts. Returns the number of steps.
  * A step ends on tau if it has the right support: sparsemax must know that it passed no u; for entmax15 those that a
- * step of relative size d passed count d^2. The float search leaves the last step to the double one. */
-MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u, size_t n, size_t lanes, int function)
+ * step of relative size d passed count d^2. Floats leave the last step to the search in double; of doubles the last one
+ * must be short, or the roundings of v, which are as large as v was before it, would count. Sums begin at -1, so that a
+ * small excess is not lost beside 1; of doubles what a term has above 2^-40 is summed exactly, `fine` is the rest. */
+MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start, const void *u, size_t n, size_t lanes,
+                            int function, int of_floats)
 {
     const int exact = MMAX_PASS_DOUBLE && function == MMAX_SPARSEMAX;
-    const double relative = !MMAX_PASS_DOUBLE ? 0.0009765625          /* 2^-10 */
-                            : exact           ? 9.313225746154785e-10 /* 2^-30 */
-                                              : 7.62939453125e-06 /* 2^-17 */;
-    const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), last_step = mmax_v_set((mmax_real)-relative);
-    mmax_vec t[MMAX_ABREAST];
+    const double relative = !MMAX_PASS_DOUBLE ? 0.0009765625 /* 2^-10 */
+                            : of_floats ? (exact ? 9.313225746154785e-10 /* 2^-30 */ : 7.62939453125e-06 /* 2^-17 */)
+                                        : (exact ? MMAX_REAL_EPSILON / 2 : 3.725290298461914e-09 /* 2^-28 */);
+    const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), minus_one = mmax_v_set(-1);
+    const mmax_vec last_step = mmax_v_set((mmax_real)-relative), to_coarse = mmax_v_set(6144); /* whose ULP is 2^-40 */
+    mmax_vec t[MMAX_ABREAST], rest[MMAX_ABREAST];
     mmax_mask moving[MMAX_ABREAST];
     unsigned any = 1;
     int pass = 0;
     MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
-        t[h] = mmax_v_float(start + h * MMAX_WIDTH);
+        t[h] = mmax_v_column(start, 0, h, of_floats);
+        rest[h] = zero;
         moving[h] = mmax_v_lt(t[h], zero);
     }
     for (; any && pass < MMAX_LANE_PASSES; ++pass) {
-        mmax_vec count[MMAX_ABREAST], first[MMAX_ABREAST], second[MMAX_ABREAST], closest[MMAX_ABREAST];
+        mmax_vec count[MMAX_ABREAST], first[MMAX_ABREAST], excess[MMAX_ABREAST], fine[MMAX_ABREAST];
+        mmax_vec closest[MMAX_ABREAST];
         MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
         {
-            count[h] = first[h] = second[h] = zero;
+            count[h] = first[h] = fine[h] = zero;
+            excess[h] = minus_one;
             closest[h] = one;
         }
         for (size_t i = 0; i < n; ++i) {
             MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
             {
-                const mmax_vec above = mmax_v_sub(mmax_v_float(u + i * lanes + h * MMAX_WIDTH), t[h]);
+                const mmax_vec above = mmax_v_sub(mmax_v_column(u, i * lanes, h, of_floats), t[h]);
                 const mmax_vec v = mmax_v_max(above, zero);
                 count[h] = mmax_v_add_where(mmax_v_lt(zero, v), count[h], one);
-                first[h] = mmax_v_add(first[h], v);
                 if (function == MMAX_ENTMAX15) {
-                    second[h] = mmax_v_fma(v, v, second[h]);
+                    first[h] = mmax_v_add(first[h], v);
+                }
+                if (!MMAX_PASS_DOUBLE || of_floats) {
+                    excess[h] = function == MMAX_SPARSEMAX ? mmax_v_add(excess[h], v) : mmax_v_fma(v, v, excess[h]);
+                } else {
+                    const mmax_vec term = function == MMAX_SPARSEMAX ? v : mmax_v_product(v, v);
+                    const mmax_vec coarse = mmax_v_sub(mmax_v_add(term, to_coarse), to_coarse);
+                    excess[h] = mmax_v_add(excess[h], coarse);
+                    fine[h] = mmax_v_add(fine[h], mmax_v_sub(term, coarse));
                 }
                 if (exact) {
                     closest[h] = mmax_v_min(mmax_v_abs(above), closest[h]);
@@ -6892,11 +6910,17 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
         any = 0;
         MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
         {
-            const mmax_vec step = MMAX_(lane_step)(count[h], first[h], second[h], function), size = mmax_v_abs(step);
-            t[h] = mmax_v_select(moving[h], mmax_v_add(t[h], step), t[h]);
+            const mmax_vec step = MMAX_(lane_step)(count[h], first[h], mmax_v_add(excess[h], fine[h]), function);
+            const mmax_vec size = mmax_v_abs(step), next = mmax_v_add(t[h], step);
+            rest[h] = mmax_v_select(moving[h], mmax_v_add(mmax_v_sub(t[h], next), step), rest[h]);
+            t[h] = mmax_v_select(moving[h], next, t[h]);
             moving[h] = mmax_m_and(moving[h], mmax_v_lt(mmax_v_mul(t[h], last_step), size));
             if (exact) {
-                moving[h] = mmax_m_and(moving[h], mmax_v_le(closest[h], size));
+                mmax_mask unsure = mmax_v_le(closest[h], size);
+                if (!of_floats) {
+                    unsure = mmax_m_or(unsure, mmax_v_lt(mmax_v_mul(t[h], mmax_v_set((mmax_real)-0.0625)), size));
+                }
+                moving[h] = mmax_m_and(moving[h], unsure);
             }
             any |= mmax_m_bits(moving[h]);
         }
@@ -6904,6 +6928,9 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
     MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
         mmax_v_store(taus + h * MMAX_WIDTH, MMAX_PASS_DOUBLE ? mmax_v_select(moving[h], one, t[h]) : t[h]);
+        if (rests) {
+            mmax_v_store(rests + h * MMAX_WIDTH, rest[h]);
+        }
     }
     return pass;
 }
@@ -6912,7 +6939,7 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, const float *start, const float *u,
  * (sum of u - 1) / k where all of them are in the support: the largest of these is tau of all. For entmax15, entry k is
  * in the support where the sum of (u_i - u_k)^2 of those before it is below 1. Where there is NaN it may be anything,
  * or 1. */
-MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, size_t lanes, int function)
+MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const void *u, size_t n, size_t lanes, int function, int of_floats)
 {
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), minus_one = mmax_v_set(-1), minus_two = mmax_v_set(-2);
     /* Sums: for sparsemax, of all u, less 1; for entmax15, over the support, of -2 u and u^2. share: 1 over its size */
@@ -6927,7 +6954,7 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, s
         const mmax_vec inverse = mmax_v_set((mmax_real)mmax_inverse_f64[i]), before = mmax_v_set((mmax_real)i);
         MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
         {
-            const mmax_vec u_i = mmax_v_float(u + i * lanes + h * MMAX_WIDTH);
+            const mmax_vec u_i = mmax_v_column(u, i * lanes, h, of_floats);
             if (function == MMAX_SPARSEMAX) {
                 first[h] = mmax_v_add(first[h], u_i);
                 tau[h] = mmax_v_max(tau[h], mmax_v_mul(first[h], inverse));
@@ -6952,19 +6979,18 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const float *u, size_t n, s
     }
 }
 
-#    if !MMAX_PASS_DOUBLE
 /* In each lane the largest of at most MMAX_SORTED columns comes first, by Batcher's networks: merge exchange for up to
  * sixteen, where the first columns' part of the network sorts them, and a bitonic merge for more. */
-#        define MMAX_EXCHANGE(part, which, apart)                             \
-            MMAX_UNROLL for (size_t i = 0; i < 16; ++i)                       \
-            {                                                                 \
-                if (i + (apart) < n && (i & (part)) == which) {               \
-                    const mmax_vec larger = mmax_v_max(u[i], u[i + (apart)]); \
-                    u[i + (apart)] = mmax_v_min(u[i], u[i + (apart)]);        \
-                    u[i] = larger;                                            \
-                }                                                             \
-            }
-MMAX_INLINE void MMAX_(sort_some)(float *columns, size_t lanes, int bitonic, size_t n)
+#    define MMAX_EXCHANGE(part, which, apart)                             \
+        MMAX_UNROLL for (size_t i = 0; i < 16; ++i)                       \
+        {                                                                 \
+            if (i + (apart) < n && (i & (part)) == which) {               \
+                const mmax_vec larger = mmax_v_max(u[i], u[i + (apart)]); \
+                u[i + (apart)] = mmax_v_min(u[i], u[i + (apart)]);        \
+                u[i] = larger;                                            \
+            }                                                             \
+        }
+MMAX_INLINE void MMAX_(sort_some)(mmax_real *columns, size_t lanes, int bitonic, size_t n)
 {
     mmax_vec u[16];
     MMAX_UNROLL for (size_t i = 0; i < 16; ++i) { u[i] = i < n ? mmax_v_load(columns + i * lanes) : mmax_v_zero(); }
@@ -6992,8 +7018,8 @@ MMAX_INLINE void MMAX_(sort_some)(float *columns, size_t lanes, int bitonic, siz
         }
     }
 }
-#        undef MMAX_EXCHANGE
-MMAX_INLINE void MMAX_(sort_sixteen)(float *columns, size_t count, size_t lanes, int bitonic)
+#    undef MMAX_EXCHANGE
+MMAX_INLINE void MMAX_(sort_sixteen)(mmax_real *columns, size_t count, size_t lanes, int bitonic)
 {
     if (count <= 8) {
         MMAX_(sort_some)(columns, lanes, bitonic, 8);
@@ -7003,14 +7029,14 @@ MMAX_INLINE void MMAX_(sort_sixteen)(float *columns, size_t count, size_t lanes,
         MMAX_(sort_some)(columns, lanes, bitonic, 16);
     }
 }
-MMAX_STATIC void MMAX_(sort_columns)(float *columns, size_t count, size_t lanes)
+MMAX_STATIC void MMAX_(sort_columns)(mmax_real *columns, size_t count, size_t lanes)
 {
     for (size_t at = 0; at < count; at += 16) {
         MMAX_(sort_sixteen)(columns + at * lanes, count - at, lanes, 0);
     }
     if (count > 16) {
         for (size_t i = 32 - count; i < 16; ++i) {
-            float *const high = columns + i * lanes, *const low = columns + (31 - i) * lanes;
+            mmax_real *const high = columns + i * lanes, *const low = columns + (31 - i) * lanes;
             const mmax_vec a = mmax_v_load(high), b = mmax_v_load(low);
             mmax_v_store(high, mmax_v_max(a, b));
             mmax_v_store(low, mmax_v_min(a, b));
@@ -7020,53 +7046,60 @@ MMAX_STATIC void MMAX_(sort_columns)(float *columns, size_t count, size_t lanes)
         }
     }
 }
-#    endif
 
-#    define MMAX_INSTANCE(name, function)                                                                     \
-        MMAX_STATIC void MMAX_(newton_##name)(mmax_real * taus, const float *start, const float *u, size_t n, \
-                                              size_t lanes)                                                   \
-        {                                                                                                     \
-            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                \
-                MMAX_(taus)(taus + at, start + at, u + at, n, lanes, function);                               \
-            }                                                                                                 \
-        }                                                                                                     \
-        MMAX_STATIC void MMAX_(sorted_##name)(mmax_real * taus, const float *u, size_t n, size_t lanes)       \
-        {                                                                                                     \
-            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                \
-                MMAX_(sorted_taus)(taus + at, u + at, n, lanes, function);                                    \
-            }                                                                                                 \
+/* Of all lanes; `_floats` are of the float instance's columns. */
+#    define MMAX_INSTANCE(name, function, real, of_floats)                                                           \
+        MMAX_STATIC void MMAX_(newton_##name)(mmax_real * taus, mmax_real * rests, const real *start, const real *u, \
+                                              size_t n, size_t lanes)                                                \
+        {                                                                                                            \
+            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                       \
+                MMAX_(taus)                                                                                          \
+                (taus + at, rests ? rests + at : NULL, start + at, u + at, n, lanes, function, of_floats);           \
+            }                                                                                                        \
+        }                                                                                                            \
+        MMAX_STATIC void MMAX_(sorted_##name)(mmax_real * taus, const real *u, size_t n, size_t lanes)               \
+        {                                                                                                            \
+            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                       \
+                MMAX_(sorted_taus)(taus + at, u + at, n, lanes, function, of_floats);                                \
+            }                                                                                                        \
         }
-MMAX_INSTANCE(sparsemax, MMAX_SPARSEMAX)
-MMAX_INSTANCE(entmax15, MMAX_ENTMAX15)
+MMAX_INSTANCE(sparsemax, MMAX_SPARSEMAX, mmax_real, !MMAX_PASS_DOUBLE)
+MMAX_INSTANCE(entmax15, MMAX_ENTMAX15, mmax_real, !MMAX_PASS_DOUBLE)
+#    if MMAX_PASS_DOUBLE
+MMAX_INSTANCE(sparsemax_floats, MMAX_SPARSEMAX, float, 1)
+MMAX_INSTANCE(entmax15_floats, MMAX_ENTMAX15, float, 1)
+#    endif
 #    undef MMAX_INSTANCE
-#    if !MMAX_PASS_DOUBLE
-#        define MMAX_TAUS(function, of_type, search, args) \
-            ((function) == MMAX_SPARSEMAX ? of_type(search##_sparsemax) args : of_type(search##_entmax15) args)
-#        define MMAX_GROUP      (MMAX_ABREAST * MMAX_WIDTH)
-#        define MMAX_GROUP_COLS 1024 /* longer rows go by themselves, */
-#        define MMAX_GROUP_MOST 128  /* and rows with more candidates */
+#    define MMAX_TAUS(function, search, args) \
+        ((function) == MMAX_SPARSEMAX ? MMAX_(search##_sparsemax) args : MMAX_(search##_entmax15) args)
+#    define MMAX_TAUS_OF_FLOATS(function, search, args)                           \
+        ((function) == MMAX_SPARSEMAX ? MMAX_F64_(search##_sparsemax_floats) args \
+                                      : MMAX_F64_(search##_entmax15_floats) args)
+#    define MMAX_GROUP      (MMAX_ABREAST * MMAX_WIDTH)
+#    define MMAX_GROUP_COLS 1024                          /* longer rows go by themselves, */
+#    define MMAX_GROUP_MOST (MMAX_PASS_DOUBLE ? 64 : 128) /* and rows with more candidates */
 
 typedef struct MMAX_(lanes) {
     size_t rows, n[MMAX_GROUP];
-    const float *from[MMAX_GROUP]; /* what is searched of a row: all, its heads, its candidates */
+    const mmax_real *from[MMAX_GROUP]; /* what is searched of a row: all, its heads, its candidates */
     size_t count[MMAX_GROUP], most;
     int even;  /* whether these are equal */
     int heads; /* groups to come that ask the heads at once: within 1 of the maximum there were too many */
     MMAX_(units) units;
-    MMAX_LINE float u[MMAX_GROUP_MOST * MMAX_GROUP]; /* columns: first of x */
-    MMAX_LINE float kept[MMAX_GROUP][MMAX_GROUP_MOST + MMAX_PAIR], heads_of[MMAX_GROUP][MMAX_HEADS];
-    MMAX_LINE float max[MMAX_GROUP];
-    MMAX_LINE float bound[MMAX_GROUP];                        /* of the candidates */
-    MMAX_LINE float start[MMAX_GROUP];                        /* tau is not below it */
-    MMAX_LINE double exact[MMAX_GROUP], searched[MMAX_GROUP]; /* tau */
-    MMAX_LINE float high[MMAX_GROUP], low[MMAX_GROUP];        /* tau in two parts */
+    MMAX_LINE mmax_real u[MMAX_GROUP_MOST * MMAX_GROUP]; /* columns: first of x */
+    MMAX_LINE mmax_real kept[MMAX_GROUP][MMAX_GROUP_MOST + MMAX_PAIR], heads_of[MMAX_GROUP][MMAX_HEADS];
+    MMAX_LINE mmax_real max[MMAX_GROUP];
+    MMAX_LINE mmax_real bound[MMAX_GROUP];                    /* of the candidates */
+    MMAX_LINE mmax_real start[MMAX_GROUP];                    /* tau is not below it */
+    MMAX_LINE double exact[MMAX_GROUP], searched[MMAX_GROUP]; /* tau, before it is split */
+    MMAX_LINE mmax_real high[MMAX_GROUP], low[MMAX_GROUP];    /* tau in two parts */
     mmax_mask bad[MMAX_ABREAST];                              /* rows that are not finite */
     unsigned alone[MMAX_ABREAST];                             /* rows that must go by themselves */
 } MMAX_(lanes);
 
 /* Columns `at` and following of MMAX_WIDTH rows that have count[r] entries; the others are -inf. `even`: all have as
  * many, and more than `at`. */
-MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size_t *count, size_t at, int even)
+MMAX_INLINE void MMAX_(transpose)(mmax_real *u, const mmax_real *const *rows, const size_t *count, size_t at, int even)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK);
     mmax_vec block[MMAX_WIDTH];
@@ -7080,24 +7113,24 @@ MMAX_INLINE void MMAX_(transpose)(float *u, const float *const *rows, const size
                 MMAX_(load_upto)(rows[r] + (count[r] > at ? at : 0), (ptrdiff_t)count[r] - (ptrdiff_t)at, masked);
         }
     }
-#        if defined(mmax_v_zip_low)
+#    if defined(mmax_v_zip_low)
     MMAX_(turn_square)(block);
     MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r) { mmax_v_store(u + r * MMAX_GROUP, block[r]); }
-#        else
+#    else
     for (int r = 0; r < MMAX_WIDTH; ++r) {
-        float lanes[MMAX_WIDTH];
+        mmax_real lanes[MMAX_WIDTH];
         mmax_v_store(lanes, block[r]);
         for (int i = 0; i < MMAX_WIDTH; ++i) {
             u[i * MMAX_GROUP + r] = lanes[i];
         }
     }
-#        endif
+#    endif
 }
 
 /* Whether an entry of a column u may be in the support of its row: where u <= -1, no rounding lets it in. */
-MMAX_INLINE int MMAX_(is_needed)(const float *column)
+MMAX_INLINE int MMAX_(is_needed)(const mmax_real *column)
 {
-    const mmax_vec outside = mmax_v_set(-1.001f);
+    const mmax_vec outside = mmax_v_set((mmax_real)-1.001);
     mmax_mask inside = mmax_v_lt(outside, mmax_v_load(column));
     MMAX_UNROLL for (int h = 1; h < MMAX_ABREAST; ++h)
     {
@@ -7118,7 +7151,7 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
         }
     }
     for (int h = 0; h < MMAX_ABREAST; ++h) {
-        float *const u = w->u + h * MMAX_WIDTH;
+        mmax_real *const u = w->u + h * MMAX_WIDTH;
         mmax_mask bad = mmax_m_none();
         mmax_vec max;
         for (size_t i = 0; i < most; ++i) {
@@ -7145,10 +7178,11 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
 
 /* Of each row what is above its bound, that of w->start: `room` entries at most. Rows with more count 0 and have no
  * maximum; with `all` the first of them ends it. Returns whether there was none. */
-MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const float *x, size_t x_stride, size_t room, int all)
+MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_t x_stride, size_t room, int all)
 {
     /* of 1 in units, and so much more that no rounding loses a candidate */
-    const mmax_vec reach = mmax_v_set(1 / w->units.high), margin = mmax_v_set(0.001f), slack = mmax_v_set(1e-6f);
+    const mmax_vec reach = mmax_v_set(1 / w->units.high), margin = mmax_v_set((mmax_real)0.001),
+                   slack = mmax_v_set((mmax_real)1e-6);
     for (int r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
         const mmax_vec max = mmax_v_load(w->max + r);
         const mmax_vec below = mmax_v_product(mmax_v_sub(mmax_v_load(w->start + r), margin), reach);
@@ -7176,9 +7210,39 @@ MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
     return 1;
 }
 
+/* tau of the lanes whose columns are w->u, w->most of them; of more than MMAX_SORTED entries w->start is not above it,
+ * and neither is tau of the first of them. */
+MMAX_INLINE void MMAX_(tau_of_lanes)(MMAX_(lanes) * w, int function)
+{
+    const size_t most = w->most, sorted = most < MMAX_SORTED ? most : MMAX_SORTED;
+#    if MMAX_PASS_DOUBLE
+    MMAX_TAUS(function, sorted, (w->start, w->u, sorted, MMAX_GROUP));
+    MMAX_TAUS(function, newton, (w->high, w->low, w->start, w->u, most, MMAX_GROUP));
+#    else
+    MMAX_TAUS_OF_FLOATS(function, sorted, (w->exact, w->u, sorted, MMAX_GROUP));
+    if (most > MMAX_SORTED) {
+        for (size_t r = 0; r < MMAX_GROUP; ++r) {
+            w->start[r] = w->count[r] > MMAX_SORTED ? w->start[r] : 0;
+        }
+        MMAX_TAUS(function, newton, (w->start, NULL, w->start, w->u, most, MMAX_GROUP));
+        MMAX_TAUS_OF_FLOATS(function, newton, (w->searched, NULL, w->start, w->u, most, MMAX_GROUP));
+        for (size_t r = 0; r < MMAX_GROUP; ++r) {
+            w->exact[r] = w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];
+        }
+    }
+    for (size_t r = 0; r < MMAX_GROUP; ++r) {
+        /* Rounded to float's digits by the bits: a conversion and its way back, two lanes at a time, gcc 12 drops. */
+        const uint64_t bits = mmax_f64_bits(w->exact[r]), odd = bits >> 29 & 1;
+        const double high = mmax_f64_from_bits((bits + (0xfffffff + odd)) & 0xffffffffe0000000);
+        w->high[r] = (float)high;
+        w->low[r] = (float)(w->exact[r] - high);
+    }
+#    endif
+}
+
 /* tau of w->rows rows of w->n[r] entries; those that are not finite, or whose tau was not found, are `alone`. With
  * `collects` every row's candidates are collected, else those of rows with more than MMAX_SORTED entries. */
-MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_stride, const MMAX_(call) * c,
+MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_t x_stride, const MMAX_(call) * c,
                                      int collects, int function)
 {
     size_t entries = 0;
@@ -7214,29 +7278,12 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
             w->most = MMAX_HEADS;
             w->even = w->rows == MMAX_GROUP;
             MMAX_(begin_lanes)(w, 0);
-            MMAX_TAUS(function, MMAX_, sorted, (w->start, w->u, MMAX_HEADS, MMAX_GROUP));
+            MMAX_TAUS(function, sorted, (w->start, w->u, MMAX_HEADS, MMAX_GROUP));
             (void)MMAX_(collect_lanes)(w, x, x_stride, MMAX_GROUP_MOST, 0);
         }
     }
     MMAX_(begin_lanes)(w, !wide);
-    MMAX_TAUS(function, MMAX_F64_, sorted, (w->exact, w->u, w->most < MMAX_SORTED ? w->most : MMAX_SORTED, MMAX_GROUP));
-    if (w->most > MMAX_SORTED) {
-        for (size_t r = 0; r < MMAX_GROUP; ++r) {
-            w->start[r] = w->count[r] > MMAX_SORTED ? w->start[r] : 0;
-        }
-        MMAX_TAUS(function, MMAX_, newton, (w->start, w->start, w->u, w->most, MMAX_GROUP));
-        MMAX_TAUS(function, MMAX_F64_, newton, (w->searched, w->start, w->u, w->most, MMAX_GROUP));
-        for (size_t r = 0; r < MMAX_GROUP; ++r) {
-            w->exact[r] = w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];
-        }
-    }
-    for (size_t r = 0; r < MMAX_GROUP; ++r) {
-        /* Rounded to float's digits by the bits: a conversion and its way back, two lanes at a time, gcc 12 drops. */
-        const uint64_t bits = mmax_f64_bits(w->exact[r]), odd = bits >> 29 & 1;
-        const double high = mmax_f64_from_bits((bits + (0xfffffff + odd)) & 0xffffffffe0000000);
-        w->high[r] = (float)high;
-        w->low[r] = (float)(w->exact[r] - high);
-    }
+    MMAX_(tau_of_lanes)(w, function);
     MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
     {
         const mmax_vec top = mmax_v_abs(mmax_v_mul(mmax_v_load(w->max + h * MMAX_WIDTH), mmax_v_set(c->scale_high)));
@@ -7244,15 +7291,15 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const float *x, size_t x_
         w->alone[h] = mmax_m_bits(mmax_m_or(beyond, mmax_v_nle(mmax_v_load(w->high + h * MMAX_WIDTH), mmax_v_zero())));
     }
 }
-#        define MMAX_INSTANCE(name, function)                                                        \
-            MMAX_STATIC void MMAX_(search_##name)(MMAX_(lanes) * w, const float *x, size_t x_stride, \
-                                                  const MMAX_(call) * c, int collects)               \
-            {                                                                                        \
-                MMAX_(search_lanes)(w, x, x_stride, c, collects, function);                          \
-            }
+#    define MMAX_INSTANCE(name, function)                                                            \
+        MMAX_STATIC void MMAX_(search_##name)(MMAX_(lanes) * w, const mmax_real *x, size_t x_stride, \
+                                              const MMAX_(call) * c, int collects)                   \
+        {                                                                                            \
+            MMAX_(search_lanes)(w, x, x_stride, c, collects, function);                              \
+        }
 MMAX_INSTANCE(sparsemax, MMAX_SPARSEMAX)
 MMAX_INSTANCE(entmax15, MMAX_ENTMAX15)
-#        undef MMAX_INSTANCE
+#    undef MMAX_INSTANCE
 
 /* The lanes' rows from `row` on: as many as may go together, or none. */
 MMAX_INLINE size_t MMAX_(group_of)(MMAX_(lanes) * w, const mmax_shape *s, size_t row, const MMAX_(call) * c)
@@ -7270,14 +7317,14 @@ MMAX_INLINE size_t MMAX_(group_of)(MMAX_(lanes) * w, const mmax_shape *s, size_t
     }
     return w->rows;
 }
-#        define MMAX_IS_ALONE(w, r) (((w)->alone[(r) / MMAX_WIDTH] >> (r) % MMAX_WIDTH & 1) != 0)
+#    define MMAX_IS_ALONE(w, r) (((w)->alone[(r) / MMAX_WIDTH] >> (r) % MMAX_WIDTH & 1) != 0)
 MMAX_INLINE MMAX_(tau) MMAX_(lane_tau)(const MMAX_(lanes) * w, size_t r)
 {
     const MMAX_(tau) tau = {w->high[r], w->low[r], w->max[r], 0};
     return tau;
 }
 
-MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) * w, const mmax_shape *s,
+MMAX_INLINE void MMAX_(threshold_group)(mmax_real *y, const mmax_real *x, MMAX_(lanes) * w, const mmax_shape *s,
                                         const MMAX_(call) * c, int function)
 {
     MMAX_(units) units;
@@ -7285,7 +7332,7 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
     unsigned any_alone = 0;
     plain.general = 0; /* which spares the loops a question */
     MMAX_(fetch_two_lines)(x, s->x_stride, w->rows, MMAX_GROUP * s->x_stride);
-    MMAX_TAUS(function, MMAX_, search, (w, x, s->x_stride, c, 0));
+    MMAX_TAUS(function, search, (w, x, s->x_stride, c, 0));
     units = w->units;
     for (int h = 0; h < MMAX_ABREAST; ++h) {
         any_alone |= w->alone[h];
@@ -7306,28 +7353,20 @@ MMAX_INLINE void MMAX_(threshold_group)(float *y, const float *x, MMAX_(lanes) *
         }
     }
 }
-#    endif
 
 MMAX_INLINE void MMAX_(threshold)(mmax_real *y, const mmax_real *x, const mmax_shape *s, int function)
 {
     MMAX_(call) c;
-#    if !MMAX_PASS_DOUBLE
     MMAX_(lanes) w;
     w.heads = 0;
-#    endif
     MMAX_(prepare)(&c, s->scale, NULL, 0);
     for (size_t row = 0, rows; row < s->rows; row += rows) {
         mmax_real *const y_row = y + row * s->y_stride;
         const mmax_real *const x_row = x + row * s->x_stride;
-#    if MMAX_PASS_DOUBLE
-        rows = 0;
-#    else
         rows = MMAX_(group_of)(&w, s, row, &c);
         if (rows > 0) {
             MMAX_(threshold_group)(y_row, x_row, &w, s, &c, function);
-        }
-#    endif
-        if (rows == 0) {
+        } else {
             rows = 1;
             MMAX_(threshold_row)(y_row, x_row, s->lengths ? s->lengths[row] : s->cols, &c, function);
         }
@@ -7590,28 +7629,21 @@ MMAX_INLINE void MMAX_(threshold_loss_row)(const MMAX_(batch) * b, size_t row, c
 MMAX_INLINE void MMAX_(threshold_losses)(const MMAX_(batch) * b, const mmax_shape *s, const MMAX_(call) * c,
                                          int function)
 {
-#    if !MMAX_PASS_DOUBLE
     MMAX_(lanes) lanes;
     lanes.heads = 0;
-#    endif
     for (size_t row = 0, rows; row < b->rows; row += rows) {
-#    if MMAX_PASS_DOUBLE
-        rows = 0;
-        (void)s;
-#    else
         rows = MMAX_(group_of)(&lanes, s, row, c);
         for (size_t r = 0; r < rows; ++r) {
             lanes.n[r] = b->index[row + r] >= 0 ? lanes.n[r] : 0; /* others are not read */
         }
         if (rows > 0) {
-            MMAX_TAUS(function, MMAX_, search, (&lanes, b->x + row * b->x_stride, b->x_stride, c, 1));
+            MMAX_TAUS(function, search, (&lanes, b->x + row * b->x_stride, b->x_stride, c, 1));
         }
         for (size_t r = 0; r < rows; ++r) {
             const MMAX_(lane_found)
                 lane = {MMAX_(lane_tau)(&lanes, r), lanes.kept[r], lanes.count[r], MMAX_IS_ALONE(&lanes, r)};
             MMAX_(threshold_loss_row)(b, row + r, &lane, c, function);
         }
-#    endif
         if (rows == 0) {
             rows = 1;
             MMAX_(threshold_loss_row)(b, row, NULL, c, function);
@@ -8980,7 +9012,8 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_GROUP_MOST
 #    undef MMAX_EACH_THRESHOLD
 #    undef MMAX_LANE_PASSES
-#    undef mmax_v_float
+#    undef mmax_v_column
+#    undef MMAX_TAUS_OF_FLOATS
 #    undef MMAX_FEW
 #    undef MMAX_TAU_PASSES
 #    undef MMAX_BEGIN_THRESHOLD

@@ -12,7 +12,6 @@
 #define MOST 32000
 
 static double row[MOST], weights[MOST];
-static float columns[MOST][2];
 static double candidates[MOST];
 
 /* The steps for one row, and the most that a search takes: one that ends there has not found tau. */
@@ -34,28 +33,34 @@ static double candidates[MOST];
 STEPS(f32)
 STEPS(f64)
 
-/* The steps where rows go side by side. */
-static int steps_in_lane(const float *x, size_t n, double scale, int entmax)
-{
-    const int which = entmax ? MMAX_ENTMAX15 : MMAX_SPARSEMAX;
-    mmax_call_scalar_f32 c;
-    mmax_units_scalar_f32 units;
-    float max = x[0], start[2] = {-1, -1};
-    double tau[2];
-    int steps;
-    mmax_prepare_scalar_f32(&c, scale, NULL, 0);
-    units = mmax_units_of_scalar_f32(&c, which);
-    for (size_t i = 0; i < n; ++i) {
-        max = x[i] > max ? x[i] : max;
+/* The steps where rows go side by side, from where no entry is above the maximum by more than 1: in the same two lanes.
+ * Floats are searched twice. */
+#define STEPS_IN_LANE(T, real, search)                                                                         \
+    static int steps_in_lane_##T(const void *entries, size_t n, double scale, int entmax)                      \
+    {                                                                                                          \
+        static real columns[MOST][2];                                                                          \
+        const int which = entmax ? MMAX_ENTMAX15 : MMAX_SPARSEMAX;                                             \
+        const real *const x = entries;                                                                         \
+        mmax_call_scalar_##T c;                                                                                \
+        mmax_units_scalar_##T units;                                                                           \
+        real max = x[0], start[2] = {-1, -1};                                                                  \
+        double tau[2], rest[2];                                                                                \
+        int steps = 0;                                                                                         \
+        mmax_prepare_scalar_##T(&c, scale, NULL, 0);                                                           \
+        units = mmax_units_of_scalar_##T(&c, which);                                                           \
+        for (size_t i = 0; i < n; ++i) {                                                                       \
+            max = x[i] > max ? x[i] : max;                                                                     \
+        }                                                                                                      \
+        for (size_t i = 0; i < n; ++i) {                                                                       \
+            columns[i][0] = columns[i][1] = mmax_in_units_scalar_##T(x[i] - max, &units);                      \
+        }                                                                                                      \
+        search;                                                                                                \
+        CHECK(tau[0] <= 0 && tau[1] == tau[0], "%u entries, scale %g: tau was not found", (unsigned)n, scale); \
+        return steps;                                                                                          \
     }
-    for (size_t i = 0; i < n; ++i) {
-        columns[i][0] = columns[i][1] = mmax_in_units_scalar_f32(x[i] - max, &units);
-    }
-    steps = mmax_taus_scalar_f32(start, start, columns[0], n, 2, which);
-    steps += mmax_taus_scalar_f64(tau, start, columns[0], n, 2, which);
-    CHECK(tau[0] <= 0 && tau[1] == tau[0], "%u entries, scale %g: tau was not found", (unsigned)n, scale);
-    return steps;
-}
+STEPS_IN_LANE(f32, float, (void)rest; steps = mmax_taus_scalar_f32(start, NULL, start, columns, n, 2, which, 1);
+              steps += mmax_taus_scalar_f64(tau, NULL, start, columns, n, 2, which, 1))
+STEPS_IN_LANE(f64, double, steps = mmax_taus_scalar_f64(tau, rest, start, columns, n, 2, which, 0))
 
 /* ==== rows ==== */
 
@@ -125,7 +130,7 @@ static void count(tally *t, const function *f, size_t n, double scale)
 {
     int is_f32 = f->size == 4, entmax = f->name[0] == 'e', most = is_f32 ? 34 : 74;
     int steps = (is_f32 ? steps_f32 : steps_f64)(row, n, scale, entmax);
-    int in_lane = is_f32 && n <= 256 ? steps_in_lane((const float *)(const void *)row, n, scale, entmax) : 0;
+    int in_lane = n <= 256 ? (is_f32 ? steps_in_lane_f32 : steps_in_lane_f64)(row, n, scale, entmax) : 0;
     double sum;
     call c;
     memset(&c, 0, sizeof c);

@@ -638,11 +638,21 @@ m = function("MMAX_INLINE int MMAX_(begin_candidates)(", "avx2")
 m("candidates: a few more than the buffer holds", "w->next >= n && w->count <= w->room;", "w->next >= n;", "forward")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(lane_step)(", "avx2")
-m("side by side: entmax15 forgets the 1", "mmax_v_sub(second, one)", "second", "golden forward")
 m("side by side: the further root", "mmax_v_add(first, norm)", "mmax_v_sub(first, norm)", "passes")
 
 m = function("MMAX_INLINE int MMAX_(taus)(", "avx2")
+m("side by side: the sum of weights is 0", "excess[h] = minus_one;", "excess[h] = zero;", "golden forward")
 m("side by side: the last candidate is lost", "i < n; ++i", "i + 1 < n; ++i", "golden forward")
+m("side by side: no sum of doubles is exact", "to_coarse = mmax_v_set(6144)", "to_coarse = zero", "forward")
+m("side by side: what is below the exact sum is lost", "mmax_v_add(excess[h], fine[h])", "excess[h]", "forward")
+m("side by side: tau of doubles has one part", "mmax_v_store(rests + h * MMAX_WIDTH, rest[h]);",
+  "mmax_v_store(rests + h * MMAX_WIDTH, zero);", "special_cases")
+m("side by side: the step of a lane that is done", "mmax_v_select(moving[h], mmax_v_add(mmax_v_sub(t[h], next), step), rest[h])",
+  "mmax_v_add(mmax_v_sub(t[h], next), step)", "bits")
+m("side by side: a long step of doubles is the last", "if (!of_floats) {\n                    unsure",
+  "if (0) {\n                    unsure", "special_cases")
+m("side by side: sparsemax passes entries", "unsure = mmax_v_le(closest[h], size)", "unsure = mmax_m_none()", "forward passes")
+m("side by side: of doubles, the step is as coarse as of floats", ": of_floats ?", ": 1 ?", "special_cases")
 m("side by side: a large last step", "last_step = mmax_v_set((mmax_real)-relative)",
   "last_step = mmax_v_set((mmax_real)-1)", "golden forward")
 
@@ -665,7 +675,7 @@ m("side by side: the halves are not merged", "if (count > 16) {", "if (0) {", "f
 m("side by side: the last columns are not merged", "i = 32 - count;", "i = 34 - count;", "forward passes")
 
 m = function("MMAX_INLINE int MMAX_(is_needed)(", "avx2")
-m("side by side: the lowest of a support are not searched", "mmax_v_set(-1.001f)", "mmax_v_set(-0.9f)",
+m("side by side: the lowest of a support are not searched", "mmax_v_set((mmax_real)-1.001)", "mmax_v_set((mmax_real)-0.9)",
   "special_cases")
 m("side by side: half of the rows say what is searched", "h < MMAX_ABREAST", "h < 1", "forward bits")
 
@@ -680,7 +690,7 @@ m("side by side: too many candidates", "next < w->n[r] || count > room", "next <
 m("side by side: too many for the room", "next < w->n[r] || count > room", "count > room", "forward passes")
 m("side by side: as many as the last row has", "w->most = count > w->most ? count : w->most;", "w->most = count;",
   "bits forward special_cases")
-m("side by side: no margin below the bound", "margin = mmax_v_set(0.001f)", "margin = mmax_v_set(-0.1f)", "forward")
+m("side by side: no margin below the bound", "margin = mmax_v_set((mmax_real)0.001)", "margin = mmax_v_set((mmax_real)-0.1)", "forward")
 m("side by side: a bound of NaN", "mmax_v_select(mmax_v_ne(low, low), mmax_v_set(MMAX_MASK), low)", "low", "memory")
 m("side by side: rows without candidates have a maximum", "w->max[r] = MMAX_MASK;", "", "forward special_cases passes")
 
@@ -688,12 +698,14 @@ m = function("MMAX_INLINE size_t MMAX_(rows_at_once)(", "avx2")
 m("side by side: losses take one row more than there is room for", "MMAX_SIDE_BY_SIDE_BYTES / bytes : 1",
   "MMAX_SIDE_BY_SIDE_BYTES / bytes + 1 : 1", "special_cases")
 
-m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
-m("threshold: rows of a group count as equally long", "entries == w->most * MMAX_GROUP", "1", "bits special_cases")
+m = function("MMAX_INLINE void MMAX_(tau_of_lanes)(", "avx2")
 m("side by side: many candidates have tau of the first", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
   "w->exact[r];", "forward passes")
 m("side by side: few candidates are searched like many", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
   "w->searched[r];", "forward bits")
+
+m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
+m("threshold: rows of a group count as equally long", "entries == w->most * MMAX_GROUP", "1", "bits special_cases")
 m("side by side: scores beyond the type's range", "mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))", "mmax_m_none()",
   "special_cases forward")
 
