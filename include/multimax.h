@@ -6823,18 +6823,15 @@ MMAX_INLINE void MMAX_(threshold_row)(mmax_real *y, const mmax_real *x, size_t n
  * doubles is where Newton's steps end, for a few entries one in most cases.
  */
 #    if MMAX_PASS_DOUBLE
-#        define MMAX_ABREAST (MMAX_REGS <= 2 ? 4 : 2) /* registers at once: one waits for a chain, another works */
-/* register h of the lanes that begin at `at` */
-#        define mmax_v_column(p, at, h, of_floats)                                  \
-            ((of_floats) ? mmax_v_widen((const float *)(p) + (at) + (h)*MMAX_WIDTH) \
-                         : mmax_v_load((const double *)(p) + (at) + (h)*MMAX_WIDTH))
+#        define mmax_v_column(p, at, of_floats) \
+            ((of_floats) ? mmax_v_widen((const float *)(p) + (at)) : mmax_v_load((const double *)(p) + (at)))
 #        define MMAX_LANE_PASSES 24
 #    else
-#        define MMAX_ABREAST 2
-#        define mmax_v_column(p, at, h, of_floats) \
-            ((void)(of_floats), mmax_v_load((const float *)(p) + (at) + (h)*MMAX_WIDTH))
-#        define MMAX_LANE_PASSES 8
+#        define mmax_v_column(p, at, of_floats) ((void)(of_floats), mmax_v_load((const float *)(p) + (at)))
+#        define MMAX_LANE_PASSES                8
 #    endif
+#    define MMAX_ABREAST      2 /* registers at once: one waits for a chain, another works */
+#    define MMAX_MOST_ABREAST (MMAX_PASS_DOUBLE && MMAX_REGS <= 2 ? 4 : MMAX_ABREAST) /* as many as a group of floats */
 
 /* A step for each lane: as tau_step, of the entries above t. */
 MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec excess, int function)
@@ -6851,14 +6848,14 @@ MMAX_INLINE mmax_vec MMAX_(lane_step)(mmax_vec count, mmax_vec first, mmax_vec e
     }
 }
 
-/* tau of MMAX_ABREAST registers' lanes, from `start` and n columns u of `lanes` each; 1 where it was not found. Entries
- * that are no candidates add 0. With `rests` tau is in two parts. Returns the number of steps.
+/* tau of `abreast` registers of lanes, `apart` from each other, from `start` and n columns u, `stride` apart; 1 where it
+ * was not found. Entries that are no candidates add 0. With `rests` tau is in two parts. Returns the number of steps.
  * A step ends on tau if it has the right support: sparsemax must know that it passed no u; for entmax15 those that a
  * step of relative size d passed count d^2. Floats leave the last step to the search in double; of doubles the last one
  * must be short, or the roundings of v, which are as large as v was before it, would count. Sums begin at -1, so that a
  * small excess is not lost beside 1; of doubles what a term has above 2^-40 is summed exactly, `fine` is the rest. */
-MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start, const void *u, size_t n, size_t lanes,
-                            int function, int of_floats)
+MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start, const void *u, size_t n,
+                            size_t abreast, size_t stride, size_t apart, int function, int of_floats)
 {
     const int exact = MMAX_PASS_DOUBLE && function == MMAX_SPARSEMAX;
     const double relative = !MMAX_PASS_DOUBLE ? 0.0009765625 /* 2^-10 */
@@ -6866,29 +6863,29 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start
                                         : (exact ? MMAX_REAL_EPSILON / 2 : 3.725290298461914e-09 /* 2^-28 */);
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), minus_one = mmax_v_set(-1);
     const mmax_vec last_step = mmax_v_set((mmax_real)-relative), to_coarse = mmax_v_set(6144); /* whose ULP is 2^-40 */
-    mmax_vec t[MMAX_ABREAST], rest[MMAX_ABREAST];
-    mmax_mask moving[MMAX_ABREAST];
+    mmax_vec t[MMAX_MOST_ABREAST], rest[MMAX_MOST_ABREAST];
+    mmax_mask moving[MMAX_MOST_ABREAST];
     unsigned any = 1;
     int pass = 0;
-    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
     {
-        t[h] = mmax_v_column(start, 0, h, of_floats);
+        t[h] = mmax_v_column(start, h * apart, of_floats);
         rest[h] = zero;
         moving[h] = mmax_v_lt(t[h], zero);
     }
     for (; any && pass < MMAX_LANE_PASSES; ++pass) {
-        mmax_vec count[MMAX_ABREAST], first[MMAX_ABREAST], excess[MMAX_ABREAST], fine[MMAX_ABREAST];
-        mmax_vec closest[MMAX_ABREAST];
-        MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+        mmax_vec count[MMAX_MOST_ABREAST], first[MMAX_MOST_ABREAST], excess[MMAX_MOST_ABREAST], fine[MMAX_MOST_ABREAST];
+        mmax_vec closest[MMAX_MOST_ABREAST];
+        MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
         {
             count[h] = first[h] = fine[h] = zero;
             excess[h] = minus_one;
             closest[h] = one;
         }
         for (size_t i = 0; i < n; ++i) {
-            MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+            MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
             {
-                const mmax_vec above = mmax_v_sub(mmax_v_column(u, i * lanes, h, of_floats), t[h]);
+                const mmax_vec above = mmax_v_sub(mmax_v_column(u, i * stride + h * apart, of_floats), t[h]);
                 const mmax_vec v = mmax_v_max(above, zero);
                 count[h] = mmax_v_add_where(mmax_v_lt(zero, v), count[h], one);
                 if (function == MMAX_ENTMAX15) {
@@ -6908,7 +6905,7 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start
             }
         }
         any = 0;
-        MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+        MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
         {
             const mmax_vec step = MMAX_(lane_step)(count[h], first[h], mmax_v_add(excess[h], fine[h]), function);
             const mmax_vec size = mmax_v_abs(step), next = mmax_v_add(t[h], step);
@@ -6925,11 +6922,11 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start
             any |= mmax_m_bits(moving[h]);
         }
     }
-    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
     {
-        mmax_v_store(taus + h * MMAX_WIDTH, MMAX_PASS_DOUBLE ? mmax_v_select(moving[h], one, t[h]) : t[h]);
+        mmax_v_store(taus + h * apart, MMAX_PASS_DOUBLE ? mmax_v_select(moving[h], one, t[h]) : t[h]);
         if (rests) {
-            mmax_v_store(rests + h * MMAX_WIDTH, rest[h]);
+            mmax_v_store(rests + h * apart, rest[h]);
         }
     }
     return pass;
@@ -6939,12 +6936,13 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start
  * (sum of u - 1) / k where all of them are in the support: the largest of these is tau of all. For entmax15, entry k is
  * in the support where the sum of (u_i - u_k)^2 of those before it is below 1. Where there is NaN it may be anything,
  * or 1. */
-MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const void *u, size_t n, size_t lanes, int function, int of_floats)
+MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const void *u, size_t n, size_t abreast, size_t stride,
+                                    size_t apart, int function, int of_floats)
 {
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set(1), minus_one = mmax_v_set(-1), minus_two = mmax_v_set(-2);
     /* Sums: for sparsemax, of all u, less 1; for entmax15, over the support, of -2 u and u^2. share: 1 over its size */
-    mmax_vec tau[MMAX_ABREAST], first[MMAX_ABREAST], second[MMAX_ABREAST], share[MMAX_ABREAST];
-    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    mmax_vec tau[MMAX_MOST_ABREAST], first[MMAX_MOST_ABREAST], second[MMAX_MOST_ABREAST], share[MMAX_MOST_ABREAST];
+    MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
     {
         tau[h] = minus_one;
         first[h] = function == MMAX_SPARSEMAX ? minus_one : zero;
@@ -6952,9 +6950,9 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const void *u, size_t n, si
     }
     for (size_t i = 0; i < n; ++i) {
         const mmax_vec inverse = mmax_v_set((mmax_real)mmax_inverse_f64[i]), before = mmax_v_set((mmax_real)i);
-        MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+        MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
         {
-            const mmax_vec u_i = mmax_v_column(u, i * lanes, h, of_floats);
+            const mmax_vec u_i = mmax_v_column(u, i * stride + h * apart, of_floats);
             if (function == MMAX_SPARSEMAX) {
                 first[h] = mmax_v_add(first[h], u_i);
                 tau[h] = mmax_v_max(tau[h], mmax_v_mul(first[h], inverse));
@@ -6967,7 +6965,7 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const void *u, size_t n, si
             }
         }
     }
-    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
+    MMAX_UNROLL for (size_t h = 0; h < abreast; ++h)
     {
         if (function == MMAX_ENTMAX15) {
             /* the smaller root of t^2 - 2 mean t + (squares - 1) share */
@@ -6975,7 +6973,7 @@ MMAX_INLINE void MMAX_(sorted_taus)(mmax_real *taus, const void *u, size_t n, si
             const mmax_vec others = mmax_v_mul(share[h], mmax_v_sub(one, second[h]));
             tau[h] = mmax_v_sub(mean, mmax_v_sqrt(mmax_v_fma(mean, mean, others)));
         }
-        mmax_v_store(taus + h * MMAX_WIDTH, mmax_v_select(mmax_v_le(tau[h], zero), tau[h], one));
+        mmax_v_store(taus + h * apart, mmax_v_select(mmax_v_le(tau[h], zero), tau[h], one));
     }
 }
 
@@ -7047,21 +7045,34 @@ MMAX_STATIC void MMAX_(sort_columns)(mmax_real *columns, size_t count, size_t la
     }
 }
 
-/* Of all lanes; `_floats` are of the float instance's columns. */
-#    define MMAX_INSTANCE(name, function, real, of_floats)                                                           \
-        MMAX_STATIC void MMAX_(newton_##name)(mmax_real * taus, mmax_real * rests, const real *start, const real *u, \
-                                              size_t n, size_t lanes)                                                \
-        {                                                                                                            \
-            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                       \
-                MMAX_(taus)                                                                                          \
-                (taus + at, rests ? rests + at : NULL, start + at, u + at, n, lanes, function, of_floats);           \
-            }                                                                                                        \
-        }                                                                                                            \
-        MMAX_STATIC void MMAX_(sorted_##name)(mmax_real * taus, const real *u, size_t n, size_t lanes)               \
-        {                                                                                                            \
-            for (size_t at = 0; at < lanes; at += MMAX_ABREAST * MMAX_WIDTH) {                                       \
-                MMAX_(sorted_taus)(taus + at, u + at, n, lanes, function, of_floats);                                \
-            }                                                                                                        \
+/* Of all lanes; a register that has none beside it is computed twice. `_floats` are of the float instance's columns. */
+#    define MMAX_EACH_LANE(call)                                            \
+        for (size_t at = 0; at < lanes;) {                                  \
+            const size_t apart = lanes - at > MMAX_WIDTH ? MMAX_WIDTH : 0;  \
+            const int most = of_floats && MMAX_MOST_ABREAST > MMAX_ABREAST; \
+            if (most && lanes - at >= MMAX_MOST_ABREAST * MMAX_WIDTH) {     \
+                call(MMAX_MOST_ABREAST);                                    \
+                at += MMAX_MOST_ABREAST * MMAX_WIDTH;                       \
+            } else {                                                        \
+                call(MMAX_ABREAST);                                         \
+                at += MMAX_ABREAST * MMAX_WIDTH;                            \
+            }                                                               \
+        }
+#    define MMAX_NEWTON(abreast)                                                                                      \
+        (void)MMAX_(taus)(taus + at, rests ? rests + at : NULL, start + at, u + at, n, abreast, stride, apart, which, \
+                          of_floats)
+#    define MMAX_FROM_SORTED(abreast) MMAX_(sorted_taus)(taus + at, u + at, n, abreast, stride, apart, which, of_floats)
+#    define MMAX_INSTANCE(name, function, real, are_floats)                                                           \
+        MMAX_STATIC void MMAX_(newton_##name)(mmax_real * taus, mmax_real * rests, const real *start, const real *u,  \
+                                              size_t n, size_t stride, size_t lanes)                                  \
+        {                                                                                                             \
+            const int which = function, of_floats = are_floats;                                                       \
+            MMAX_EACH_LANE(MMAX_NEWTON)                                                                               \
+        }                                                                                                             \
+        MMAX_STATIC void MMAX_(sorted_##name)(mmax_real * taus, const real *u, size_t n, size_t stride, size_t lanes) \
+        {                                                                                                             \
+            const int which = function, of_floats = are_floats;                                                       \
+            MMAX_EACH_LANE(MMAX_FROM_SORTED)                                                                          \
         }
 MMAX_INSTANCE(sparsemax, MMAX_SPARSEMAX, mmax_real, !MMAX_PASS_DOUBLE)
 MMAX_INSTANCE(entmax15, MMAX_ENTMAX15, mmax_real, !MMAX_PASS_DOUBLE)
@@ -7081,6 +7092,7 @@ MMAX_INSTANCE(entmax15_floats, MMAX_ENTMAX15, float, 1)
 
 typedef struct MMAX_(lanes) {
     size_t rows, n[MMAX_GROUP];
+    size_t lanes; /* of the registers that hold rows; what is left of the last one is the first row again */
     const mmax_real *from[MMAX_GROUP]; /* what is searched of a row: all, its heads, its candidates */
     size_t count[MMAX_GROUP], most;
     int even;  /* whether these are equal */
@@ -7128,13 +7140,12 @@ MMAX_INLINE void MMAX_(transpose)(mmax_real *u, const mmax_real *const *rows, co
 }
 
 /* Whether an entry of a column u may be in the support of its row: where u <= -1, no rounding lets it in. */
-MMAX_INLINE int MMAX_(is_needed)(const mmax_real *column)
+MMAX_INLINE int MMAX_(is_needed)(const mmax_real *column, size_t lanes)
 {
     const mmax_vec outside = mmax_v_set((mmax_real)-1.001);
     mmax_mask inside = mmax_v_lt(outside, mmax_v_load(column));
-    MMAX_UNROLL for (int h = 1; h < MMAX_ABREAST; ++h)
-    {
-        inside = mmax_m_or(inside, mmax_v_lt(outside, mmax_v_load(column + h * MMAX_WIDTH)));
+    for (size_t r = MMAX_WIDTH; r < lanes; r += MMAX_WIDTH) {
+        inside = mmax_m_or(inside, mmax_v_lt(outside, mmax_v_load(column + r)));
     }
     return mmax_m_bits(inside) != 0;
 }
@@ -7145,12 +7156,15 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
 {
     const size_t most = w->most, sorted = most < MMAX_SORTED ? most : MMAX_SORTED;
     const size_t columns = most < MMAX_SORTED ? (most + 7) / 8 * 8 : most; /* as the networks have them */
-    for (size_t at = 0; at < columns; at += MMAX_WIDTH) {
-        for (size_t r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
+    for (size_t at = 0; w->rows == 1 && at < columns; ++at) {              /* in every lane */
+        mmax_v_store(w->u + at * MMAX_GROUP, mmax_v_set(at < w->count[0] ? w->from[0][at] : MMAX_MASK));
+    }
+    for (size_t at = 0; w->rows > 1 && at < columns; at += MMAX_WIDTH) {
+        for (size_t r = 0; r < w->lanes; r += MMAX_WIDTH) {
             MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at, w->even && at < most);
         }
     }
-    for (int h = 0; h < MMAX_ABREAST; ++h) {
+    for (size_t h = 0; h < w->lanes / MMAX_WIDTH; ++h) {
         mmax_real *const u = w->u + h * MMAX_WIDTH;
         mmax_mask bad = mmax_m_none();
         mmax_vec max;
@@ -7169,10 +7183,20 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
     }
     if (first) {
         size_t needed = 4;
-        while (needed < most && MMAX_(is_needed)(w->u + needed * MMAX_GROUP)) {
+        while (needed < most && MMAX_(is_needed)(w->u + needed * MMAX_GROUP, w->lanes)) {
             needed += 4;
         }
         w->most = needed < most ? needed : most;
+    }
+}
+
+/* The first row once more in lanes without a row. */
+MMAX_INLINE void MMAX_(fill_lanes)(MMAX_(lanes) * w)
+{
+    for (size_t r = w->rows; r < w->lanes; ++r) {
+        w->from[r] = w->from[0];
+        w->count[r] = w->count[0];
+        w->max[r] = w->max[0];
     }
 }
 
@@ -7183,7 +7207,7 @@ MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_
     /* of 1 in units, and so much more that no rounding loses a candidate */
     const mmax_vec reach = mmax_v_set(1 / w->units.high), margin = mmax_v_set((mmax_real)0.001),
                    slack = mmax_v_set((mmax_real)1e-6);
-    for (int r = 0; r < MMAX_GROUP; r += MMAX_WIDTH) {
+    for (size_t r = 0; r < w->lanes; r += MMAX_WIDTH) {
         const mmax_vec max = mmax_v_load(w->max + r);
         const mmax_vec below = mmax_v_product(mmax_v_sub(mmax_v_load(w->start + r), margin), reach);
         const mmax_vec bound = mmax_v_add(below, max);
@@ -7207,6 +7231,7 @@ MMAX_STATIC int MMAX_(collect_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_
         w->count[r] = count;
         w->most = count > w->most ? count : w->most;
     }
+    MMAX_(fill_lanes)(w);
     return 1;
 }
 
@@ -7216,26 +7241,28 @@ MMAX_INLINE void MMAX_(tau_of_lanes)(MMAX_(lanes) * w, int function)
 {
     const size_t most = w->most, sorted = most < MMAX_SORTED ? most : MMAX_SORTED;
 #    if MMAX_PASS_DOUBLE
-    MMAX_TAUS(function, sorted, (w->start, w->u, sorted, MMAX_GROUP));
-    MMAX_TAUS(function, newton, (w->high, w->low, w->start, w->u, most, MMAX_GROUP));
+    MMAX_TAUS(function, sorted, (w->start, w->u, sorted, MMAX_GROUP, w->lanes));
+    MMAX_TAUS(function, newton, (w->high, w->low, w->start, w->u, most, MMAX_GROUP, w->lanes));
 #    else
-    MMAX_TAUS_OF_FLOATS(function, sorted, (w->exact, w->u, sorted, MMAX_GROUP));
+    MMAX_TAUS_OF_FLOATS(function, sorted, (w->exact, w->u, sorted, MMAX_GROUP, w->lanes));
     if (most > MMAX_SORTED) {
-        for (size_t r = 0; r < MMAX_GROUP; ++r) {
+        for (size_t r = 0; r < w->lanes; ++r) {
             w->start[r] = w->count[r] > MMAX_SORTED ? w->start[r] : 0;
         }
-        MMAX_TAUS(function, newton, (w->start, NULL, w->start, w->u, most, MMAX_GROUP));
-        MMAX_TAUS_OF_FLOATS(function, newton, (w->searched, NULL, w->start, w->u, most, MMAX_GROUP));
-        for (size_t r = 0; r < MMAX_GROUP; ++r) {
+        MMAX_TAUS(function, newton, (w->start, NULL, w->start, w->u, most, MMAX_GROUP, w->lanes));
+        MMAX_TAUS_OF_FLOATS(function, newton, (w->searched, NULL, w->start, w->u, most, MMAX_GROUP, w->lanes));
+        for (size_t r = 0; r < w->lanes; ++r) {
             w->exact[r] = w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];
         }
     }
-    for (size_t r = 0; r < MMAX_GROUP; ++r) {
-        /* Rounded to float's digits by the bits: a conversion and its way back, two lanes at a time, gcc 12 drops. */
-        const uint64_t bits = mmax_f64_bits(w->exact[r]), odd = bits >> 29 & 1;
-        const double high = mmax_f64_from_bits((bits + (0xfffffff + odd)) & 0xffffffffe0000000);
-        w->high[r] = (float)high;
-        w->low[r] = (float)(w->exact[r] - high);
+    for (size_t r = 0; r < w->lanes; r += MMAX_WIDTH) {
+        for (size_t i = r; i < r + MMAX_WIDTH; ++i) {
+            /* Rounded to float's digits by the bits: a conversion and its way back, two lanes at a time, gcc 12 drops. */
+            const uint64_t bits = mmax_f64_bits(w->exact[i]), odd = bits >> 29 & 1;
+            const double high = mmax_f64_from_bits((bits + (0xfffffff + odd)) & 0xffffffffe0000000);
+            w->high[i] = (float)high;
+            w->low[i] = (float)(w->exact[i] - high);
+        }
     }
 #    endif
 }
@@ -7245,47 +7272,47 @@ MMAX_INLINE void MMAX_(tau_of_lanes)(MMAX_(lanes) * w, int function)
 MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_t x_stride, const MMAX_(call) * c,
                                      int collects, int function)
 {
+    const int few = w->rows <= MMAX_GROUP / 4; /* sooner collected than all their columns sorted */
     size_t entries = 0;
     int wide;
     w->units = MMAX_(units_of)(c, function);
+    w->lanes = (w->rows + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH;
     w->most = 1; /* a column of masks where all rows are empty: their maxima */
-    for (size_t r = 0; r < MMAX_GROUP; ++r) {
-        w->from[r] = x;
-        w->count[r] = 0;
-    }
     for (size_t r = 0; r < w->rows; ++r) {
         w->from[r] = x + r * x_stride;
         w->count[r] = w->n[r];
         w->most = w->n[r] > w->most ? w->n[r] : w->most;
         entries += w->n[r];
     }
-    w->even = entries == w->most * MMAX_GROUP;
-    wide = collects || w->most > MMAX_SORTED;
+    w->even = entries == w->most * w->rows;
+    wide = collects || w->most > (few ? 8 : MMAX_SORTED);
     if (wide) {
-        for (size_t r = 0; r < MMAX_GROUP; ++r) {
-            w->start[r] = -1;
-            w->max[r] = 0;
-            if (r < w->rows) {
-                MMAX_(heads)(w->heads_of[r], &w->max[r], w->from[r], w->n[r]);
-            }
+        for (size_t r = 0; r < w->rows; ++r) {
+            MMAX_(heads)(w->heads_of[r], &w->max[r], w->from[r], w->n[r]);
         }
+        for (size_t r = 0; r < w->lanes; ++r) {
+            w->start[r] = -1;
+        }
+        MMAX_(fill_lanes)(w);
         if (w->heads > 0 || !MMAX_(collect_lanes)(w, x, x_stride, MMAX_SORTED, 1)) {
             w->heads = w->heads > 0 ? w->heads - 1 : 8;
             for (size_t r = 0; r < w->rows; ++r) {
                 w->from[r] = w->heads_of[r];
                 w->count[r] = MMAX_HEADS;
             }
+            MMAX_(fill_lanes)(w);
             w->most = MMAX_HEADS;
-            w->even = w->rows == MMAX_GROUP;
+            w->even = 1;
             MMAX_(begin_lanes)(w, 0);
-            MMAX_TAUS(function, sorted, (w->start, w->u, MMAX_HEADS, MMAX_GROUP));
+            MMAX_TAUS(function, sorted, (w->start, w->u, MMAX_HEADS, MMAX_GROUP, w->lanes));
             (void)MMAX_(collect_lanes)(w, x, x_stride, MMAX_GROUP_MOST, 0);
         }
+    } else {
+        MMAX_(fill_lanes)(w);
     }
     MMAX_(begin_lanes)(w, !wide);
     MMAX_(tau_of_lanes)(w, function);
-    MMAX_UNROLL for (int h = 0; h < MMAX_ABREAST; ++h)
-    {
+    for (size_t h = 0; h < w->lanes / MMAX_WIDTH; ++h) {
         const mmax_vec top = mmax_v_abs(mmax_v_mul(mmax_v_load(w->max + h * MMAX_WIDTH), mmax_v_set(c->scale_high)));
         const mmax_mask beyond = mmax_m_or(w->bad[h], mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2)));
         w->alone[h] = mmax_m_bits(mmax_m_or(beyond, mmax_v_nle(mmax_v_load(w->high + h * MMAX_WIDTH), mmax_v_zero())));
@@ -7334,7 +7361,7 @@ MMAX_INLINE void MMAX_(threshold_group)(mmax_real *y, const mmax_real *x, MMAX_(
     MMAX_(fetch_two_lines)(x, s->x_stride, w->rows, MMAX_GROUP * s->x_stride);
     MMAX_TAUS(function, search, (w, x, s->x_stride, c, 0));
     units = w->units;
-    for (int h = 0; h < MMAX_ABREAST; ++h) {
+    for (size_t h = 0; h < w->lanes / MMAX_WIDTH; ++h) {
         any_alone |= w->alone[h];
     }
     for (size_t r = 0; r < w->rows; ++r, x += s->x_stride, y += s->y_stride) {
@@ -9005,6 +9032,10 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_SORTED
 #    undef MMAX_IS_ALONE
 #    undef MMAX_ABREAST
+#    undef MMAX_MOST_ABREAST
+#    undef MMAX_EACH_LANE
+#    undef MMAX_NEWTON
+#    undef MMAX_FROM_SORTED
 #    undef MMAX_TAUS
 #    undef MMAX_GROUP
 #    undef MMAX_GROUP_COLS

@@ -58,9 +58,9 @@ STEPS(f64)
         CHECK(tau[0] <= 0 && tau[1] == tau[0], "%u entries, scale %g: tau was not found", (unsigned)n, scale); \
         return steps;                                                                                          \
     }
-STEPS_IN_LANE(f32, float, (void)rest; steps = mmax_taus_scalar_f32(start, NULL, start, columns, n, 2, which, 1);
-              steps += mmax_taus_scalar_f64(tau, NULL, start, columns, n, 2, which, 1))
-STEPS_IN_LANE(f64, double, steps = mmax_taus_scalar_f64(tau, rest, start, columns, n, 2, which, 0))
+STEPS_IN_LANE(f32, float, (void)rest; steps = mmax_taus_scalar_f32(start, NULL, start, columns, n, 2, 2, 1, which, 1);
+              steps += mmax_taus_scalar_f64(tau, NULL, start, columns, n, 2, 2, 1, which, 1))
+STEPS_IN_LANE(f64, double, steps = mmax_taus_scalar_f64(tau, rest, start, columns, n, 2, 2, 1, which, 0))
 
 /* ==== rows ==== */
 

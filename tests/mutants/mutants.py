@@ -674,13 +674,18 @@ m = function("MMAX_STATIC void MMAX_(sort_columns)(", "avx2")
 m("side by side: the halves are not merged", "if (count > 16) {", "if (0) {", "forward passes")
 m("side by side: the last columns are not merged", "i = 32 - count;", "i = 34 - count;", "forward passes")
 
+m = function("#    define MMAX_EACH_LANE(call)", "avx2")
+m("side by side: half of the registers", "lanes - at > MMAX_WIDTH ? MMAX_WIDTH : 0;", "0;", "forward bits")
+
 m = function("MMAX_INLINE int MMAX_(is_needed)(", "avx2")
 m("side by side: the lowest of a support are not searched", "mmax_v_set((mmax_real)-1.001)", "mmax_v_set((mmax_real)-0.9)",
   "special_cases")
-m("side by side: half of the rows say what is searched", "h < MMAX_ABREAST", "h < 1", "forward bits")
+m("side by side: half of the rows say what is searched", "r < lanes;", "r < 1;", "forward bits")
 
 m = function("MMAX_STATIC void MMAX_(begin_lanes)(", "avx2")
 m("side by side: four columns at most are searched", "needed += 4;", "break;", "forward")
+m("side by side: one row has as many entries as there are columns", "at < w->count[0] ? ", "1 ? ", "memory special_cases")
+m("side by side: one row is in the first column alone", "w->u + at * MMAX_GROUP, mmax_v_set", "w->u, mmax_v_set", "forward bits")
 m("side by side: NaN is not seen",
   "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_load(u + i * MMAX_GROUP), mmax_v_set(MMAX_REAL_MAX)));", "", "special_cases")
 
@@ -705,7 +710,7 @@ m("side by side: few candidates are searched like many", "w->count[r] > MMAX_SOR
   "w->searched[r];", "forward bits")
 
 m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
-m("threshold: rows of a group count as equally long", "entries == w->most * MMAX_GROUP", "1", "bits special_cases")
+m("threshold: rows of a group count as equally long", "entries == w->most * w->rows", "1", "bits special_cases")
 m("side by side: scores beyond the type's range", "mmax_v_nle(top, mmax_v_set(MMAX_REAL_MAX / 2))", "mmax_m_none()",
   "special_cases forward")
 
