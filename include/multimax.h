@@ -7196,7 +7196,6 @@ MMAX_INLINE void MMAX_(fill_lanes)(MMAX_(lanes) * w)
     for (size_t r = w->rows; r < w->lanes; ++r) {
         w->from[r] = w->from[0];
         w->count[r] = w->count[0];
-        w->max[r] = w->max[0];
     }
 }
 
@@ -7284,6 +7283,7 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_
         w->most = w->n[r] > w->most ? w->n[r] : w->most;
         entries += w->n[r];
     }
+    MMAX_(fill_lanes)(w);
     w->even = entries == w->most * w->rows;
     wide = collects || w->most > (few ? 8 : MMAX_SORTED);
     if (wide) {
@@ -7292,8 +7292,8 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_
         }
         for (size_t r = 0; r < w->lanes; ++r) {
             w->start[r] = -1;
+            w->max[r] = w->max[r < w->rows ? r : 0];
         }
-        MMAX_(fill_lanes)(w);
         if (w->heads > 0 || !MMAX_(collect_lanes)(w, x, x_stride, MMAX_SORTED, 1)) {
             w->heads = w->heads > 0 ? w->heads - 1 : 8;
             for (size_t r = 0; r < w->rows; ++r) {
@@ -7307,8 +7307,6 @@ MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_
             MMAX_TAUS(function, sorted, (w->start, w->u, MMAX_HEADS, MMAX_GROUP, w->lanes));
             (void)MMAX_(collect_lanes)(w, x, x_stride, MMAX_GROUP_MOST, 0);
         }
-    } else {
-        MMAX_(fill_lanes)(w);
     }
     MMAX_(begin_lanes)(w, !wide);
     MMAX_(tau_of_lanes)(w, function);
