@@ -243,8 +243,9 @@ MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mma
  *   special   entries at or below tau are exactly 0
  *   error     at most 2.6 ULP of the largest entry
  *   cost      3 passes, and some steps for tau over the entries within 1/scale of the maximum; each step is a pass
- *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort. Rows of up to
- *             1024 floats are worked side by side: a call for one row costs as much as one for several.
+ *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort of more than 32
+ *             entries. Rows of up to 1024 entries are worked side by side: a call for one row costs as much as one
+ *             for some.
  *   backward  mmax_sparsemax_backward_f32 needs y only
  *   source    Martins and Astudillo, "From Softmax to Sparsemax", ICML 2016
  */
