@@ -369,6 +369,30 @@ static void check_long_multimax(const function *f, const mmax_multimax_params *p
     }
 }
 
+/* Rows with several entries near the maximum, as far apart as the weights are, less, or as fractions of that: what the
+ * header states of sparsemax and entmax15. */
+static void check_thresholds(const function *f, double stated)
+{
+    worst w[MMAX_ISA_COUNT] = {{0, 0}};
+    random_state = 3;
+    for (int repeat = 0; repeat < 4000 / LENGTH_STEP; ++repeat) {
+        const size_t n = 1 + random_below(repeat % 4 ? 40 : 280);
+        const double scale = random_below(3) ? 1 : ldexp(1 + random_uniform(), (int)random_below(20) - 10);
+        const double spread = ldexp(1, (int)random_below(24) - 16) / scale;
+        const double grid = random_below(3) ? 0 : ldexp(spread, -(int)random_below(8)), power = random_below(2) ? 1 : 8;
+        for (size_t i = 0; i < n; ++i) {
+            const double x = -spread * pow(random_uniform(), power);
+            set(f, x_row, i, grid > 0 ? floor(x / grid) * grid : x);
+        }
+        check_row(f, NULL, n, scale, w);
+    }
+    FOR_EACH_ISA(isa) {
+        CHECK(w[isa].error <= stated, "%s on %s: %.3g ULP of the largest, not %g", f->name,
+              mmax_isa_name((mmax_isa)isa), w[isa].error, stated);
+    }
+    report(f, w);
+}
+
 static int is_forward(const function *f) { return f->kind == FORWARD || f->kind == LOGARITHM; }
 
 int main(void)
@@ -382,6 +406,12 @@ int main(void)
             all_rows(f, w);
             report(f, w);
         }
+    }
+    TEST("sparsemax and entmax15 of random candidates: within the figure of the header") {
+        check_thresholds(function_named("sparsemax_f32"), 2.6);
+        check_thresholds(function_named("sparsemax_f64"), 2.6);
+        check_thresholds(function_named("entmax15_f32"), 4.5);
+        check_thresholds(function_named("entmax15_f64"), 4.5);
     }
     TEST("rows that are taken by blocks, the largest score in any of them") {
         FOR_EACH_FUNCTION(f) {
