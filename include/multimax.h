@@ -7242,6 +7242,10 @@ MMAX_INLINE void MMAX_(tau_of_lanes)(MMAX_(lanes) * w, int function)
     const size_t most = w->most, sorted = most < MMAX_SORTED ? most : MMAX_SORTED;
 #    if MMAX_PASS_DOUBLE
     MMAX_TAUS(function, sorted, (w->start, w->u, sorted, MMAX_GROUP, w->lanes));
+    for (size_t r = 0; r < w->lanes; r += MMAX_WIDTH) { /* no search where a row is not finite */
+        const mmax_vec start = mmax_v_load(w->start + r);
+        mmax_v_store(w->start + r, mmax_v_select(w->bad[r / MMAX_WIDTH], mmax_v_set(1), start));
+    }
     MMAX_TAUS(function, newton, (w->high, w->low, w->start, w->u, most, MMAX_GROUP, w->lanes));
 #    else
     MMAX_TAUS_OF_FLOATS(function, sorted, (w->exact, w->u, sorted, MMAX_GROUP, w->lanes));

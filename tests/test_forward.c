@@ -221,7 +221,7 @@ static void one_hot_row(const function *f, const mmax_multimax_params *p, size_t
 }
 
 /* Gaps that grow as fast as the support: each step towards tau sheds one entry. */
-static void shedding_row(const function *f, size_t n, double first_gap, double scale, worst *w)
+static void shedding_row(const function *f, size_t n, double first_gap, double size, double scale, worst *w)
 {
     double tau = -0.5, gap = first_gap, z = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -230,7 +230,7 @@ static void shedding_row(const function *f, size_t n, double first_gap, double s
             tau -= gap / (double)(i + 1);
             gap *= (double)(i + 2);
         }
-        set(f, x_row, i, z > -1 ? z : -1);
+        set(f, x_row, i, size * (z > -1 ? z : -1));
     }
     check_row(f, NULL, n, scale, w);
 }
@@ -527,8 +527,11 @@ int main(void)
                 continue;
             }
             for (size_t k = 0; k < COUNT(lengths) * COUNT(gaps) * COUNT(widths); ++k) {
-                shedding_row(f, lengths[k / COUNT(gaps) / COUNT(widths)], gaps[k % COUNT(gaps)],
+                shedding_row(f, lengths[k / COUNT(gaps) / COUNT(widths)], gaps[k % COUNT(gaps)], 1,
                              widths[k / COUNT(gaps) % COUNT(widths)], w);
+            }
+            for (size_t k = 0; k < COUNT(gaps); ++k) { /* a scale at which every row goes alone */
+                shedding_row(f, 64, gaps[k], ldexp(1, -61), ldexp(1, 61), w);
             }
             for (size_t n = 512; n <= 1024; n *= 2) {
                 for (size_t k = 0; k < COUNT(beyond); ++k) {

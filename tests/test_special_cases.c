@@ -1661,33 +1661,42 @@ static void test_bottom_of_support(void)
     }
 }
 
+/* Of the sums below: none where long double has more digits than double, which it has not under Valgrind. */
+static double roundings_of_sums(void)
+{
+    volatile long double sum = 1;
+    sum += 2 * LDBL_EPSILON;
+    return LDBL_MANT_DIG > DBL_MANT_DIG && sum > 1 ? 1 : 2;
+}
+
 /* What is left of u - tau where both are nearly equal, and where many weights are nearly equal. */
-#define DIGITS_OF_TAU(T, real, epsilon)                                                                        \
-    static void test_digits_of_tau_##T(int isa)                                                                \
-    {                                                                                                          \
-        real x[64], y[64];                                                                                     \
-        for (int n = 2; n <= 64; ++n) {                                                                        \
-            long double sum = 0;                                                                               \
-            for (int roundings = 1; roundings <= 8; ++roundings) {                                             \
-                const real near_bottom = (real)(-1 + roundings * 0.5 * (epsilon)),                             \
-                           weight = (near_bottom + 1) / (real)n;                                               \
-                for (int i = 0; i < n; ++i) {                                                                  \
-                    x[i] = i == 0 ? 0 : near_bottom;                                                           \
-                }                                                                                              \
-                mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                 \
-                CHECK(fabs((double)(y[n - 1] / weight) - 1) <= 1e-3, "isa %d, %d entries: %g, not %g", isa, n, \
-                      (double)y[n - 1], (double)weight);                                                       \
-            }                                                                                                  \
-            for (int i = 0; i < n; ++i) {                                                                      \
-                x[i] = (real)(-0.001 * i / n);                                                                 \
-                sum += x[i];                                                                                   \
-            }                                                                                                  \
-            mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                     \
-            for (int i = 0; i < n; ++i) {                                                                      \
-                const double error = (double)((long double)y[i] - ((long double)x[i] + (1 - sum) / n));        \
-                CHECK(fabs(error) * n <= (epsilon), "isa %d, entry %d of %d: wrong by %g", isa, i, n, error);  \
-            }                                                                                                  \
-        }                                                                                                      \
+#define DIGITS_OF_TAU(T, real, epsilon)                                                                               \
+    static void test_digits_of_tau_##T(int isa)                                                                       \
+    {                                                                                                                 \
+        real x[64], y[64];                                                                                            \
+        for (int n = 2; n <= 64; ++n) {                                                                               \
+            long double sum = 0;                                                                                      \
+            for (int roundings = 1; roundings <= 8; ++roundings) {                                                    \
+                const real near_bottom = (real)(-1 + roundings * 0.5 * (epsilon)),                                    \
+                           weight = (near_bottom + 1) / (real)n;                                                      \
+                for (int i = 0; i < n; ++i) {                                                                         \
+                    x[i] = i == 0 ? 0 : near_bottom;                                                                  \
+                }                                                                                                     \
+                mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                        \
+                CHECK(fabs((double)(y[n - 1] / weight) - 1) <= 1e-3, "isa %d, %d entries: %g, not %g", isa, n,        \
+                      (double)y[n - 1], (double)weight);                                                              \
+            }                                                                                                         \
+            for (int i = 0; i < n; ++i) {                                                                             \
+                x[i] = (real)(-0.001 * i / n);                                                                        \
+                sum += x[i];                                                                                          \
+            }                                                                                                         \
+            mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                            \
+            for (int i = 0; i < n; ++i) {                                                                             \
+                const double error = (double)((long double)y[i] - ((long double)x[i] + (1 - sum) / n));               \
+                CHECK(fabs(error) * n <= roundings_of_sums() * (epsilon), "isa %d, entry %d of %d: wrong by %g", isa, \
+                      i, n, error);                                                                                   \
+            }                                                                                                         \
+        }                                                                                                             \
     }
 DIGITS_OF_TAU(f32, float, FLT_EPSILON)
 DIGITS_OF_TAU(f64, double, DBL_EPSILON)

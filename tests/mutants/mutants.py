@@ -645,8 +645,8 @@ m("side by side: the sum of weights is 0", "excess[h] = minus_one;", "excess[h] 
 m("side by side: the last candidate is lost", "i < n; ++i", "i + 1 < n; ++i", "golden forward")
 m("side by side: no sum of doubles is exact", "to_coarse = mmax_v_set(6144)", "to_coarse = zero", "forward")
 m("side by side: what is below the exact sum is lost", "mmax_v_add(excess[h], fine[h])", "excess[h]", "forward")
-m("side by side: tau of doubles has one part", "mmax_v_store(rests + h * MMAX_WIDTH, rest[h]);",
-  "mmax_v_store(rests + h * MMAX_WIDTH, zero);", "special_cases")
+m("side by side: tau of doubles has one part", "mmax_v_store(rests + h * apart, rest[h]);",
+  "mmax_v_store(rests + h * apart, zero);", "special_cases")
 m("side by side: the step of a lane that is done", "mmax_v_select(moving[h], mmax_v_add(mmax_v_sub(t[h], next), step), rest[h])",
   "mmax_v_add(mmax_v_sub(t[h], next), step)", "bits")
 m("side by side: a long step of doubles is the last", "if (!of_floats) {\n                    unsure",
