@@ -244,8 +244,8 @@ MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mma
  *   error     at most 2.6 ULP of the largest entry
  *   cost      3 passes, and some steps for tau over the entries within 1/scale of the maximum; each step is a pass
  *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort of more than 32
- *             entries. Rows of up to 1024 entries are worked side by side: a call for one row costs as much as one
- *             for some.
+ *             entries. Rows of up to 1024 entries are worked side by side: one row of many costs less than a row
+ *             alone.
  *   backward  mmax_sparsemax_backward_f32 needs y only
  *   source    Martins and Astudillo, "From Softmax to Sparsemax", ICML 2016
  */
@@ -6892,7 +6892,7 @@ MMAX_INLINE int MMAX_(taus)(mmax_real *taus, mmax_real *rests, const void *start
                 if (function == MMAX_ENTMAX15) {
                     first[h] = mmax_v_add(first[h], v);
                 }
-                if (!MMAX_PASS_DOUBLE || of_floats) {
+                if (of_floats) {
                     excess[h] = function == MMAX_SPARSEMAX ? mmax_v_add(excess[h], v) : mmax_v_fma(v, v, excess[h]);
                 } else {
                     const mmax_vec term = function == MMAX_SPARSEMAX ? v : mmax_v_product(v, v);
@@ -7102,12 +7102,11 @@ typedef struct MMAX_(lanes) {
     MMAX_LINE mmax_real u[MMAX_GROUP_MOST * MMAX_GROUP]; /* columns: first of x */
     MMAX_LINE mmax_real kept[MMAX_GROUP][MMAX_GROUP_MOST + MMAX_PAIR], heads_of[MMAX_GROUP][MMAX_HEADS];
     MMAX_LINE mmax_real max[MMAX_GROUP];
-    MMAX_LINE mmax_real bound[MMAX_GROUP];                    /* of the candidates */
-    MMAX_LINE mmax_real start[MMAX_GROUP];                    /* tau is not below it */
-    MMAX_LINE double exact[MMAX_GROUP], searched[MMAX_GROUP]; /* tau, before it is split */
-    MMAX_LINE mmax_real high[MMAX_GROUP], low[MMAX_GROUP];    /* tau in two parts */
-    mmax_mask bad[MMAX_ABREAST];                              /* rows that are not finite */
-    unsigned alone[MMAX_ABREAST];                             /* rows that must go by themselves */
+    MMAX_LINE mmax_real bound[MMAX_GROUP];                 /* of the candidates */
+    MMAX_LINE mmax_real start[MMAX_GROUP];                 /* tau is not below it */
+    MMAX_LINE mmax_real high[MMAX_GROUP], low[MMAX_GROUP]; /* tau in two parts */
+    mmax_mask bad[MMAX_ABREAST];                           /* rows that are not finite */
+    unsigned alone[MMAX_ABREAST];                          /* rows that must go by themselves */
 } MMAX_(lanes);
 
 /* Columns `at` and following of MMAX_WIDTH rows that have count[r] entries; the others are -inf. `even`: all have as
@@ -7157,12 +7156,16 @@ MMAX_STATIC void MMAX_(begin_lanes)(MMAX_(lanes) * w, int first)
 {
     const size_t most = w->most, sorted = most < MMAX_SORTED ? most : MMAX_SORTED;
     const size_t columns = most < MMAX_SORTED ? (most + 7) / 8 * 8 : most; /* as the networks have them */
-    for (size_t at = 0; w->rows == 1 && at < columns; ++at) {              /* in every lane */
-        mmax_v_store(w->u + at * MMAX_GROUP, mmax_v_set(at < w->count[0] ? w->from[0][at] : MMAX_MASK));
-    }
-    for (size_t at = 0; w->rows > 1 && at < columns; at += MMAX_WIDTH) {
-        for (size_t r = 0; r < w->lanes; r += MMAX_WIDTH) {
-            MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at, w->even && at < most);
+    if (w->rows == 1) {
+        /* in every lane */
+        for (size_t at = 0; at < columns; ++at) {
+            mmax_v_store(w->u + at * MMAX_GROUP, mmax_v_set(at < w->count[0] ? w->from[0][at] : MMAX_MASK));
+        }
+    } else {
+        for (size_t at = 0; at < columns; at += MMAX_WIDTH) {
+            for (size_t r = 0; r < w->lanes; r += MMAX_WIDTH) {
+                MMAX_(transpose)(w->u + at * MMAX_GROUP + r, w->from + r, w->count + r, at, w->even && at < most);
+            }
         }
     }
     for (size_t h = 0; h < w->lanes / MMAX_WIDTH; ++h) {
@@ -7248,35 +7251,37 @@ MMAX_INLINE void MMAX_(tau_of_lanes)(MMAX_(lanes) * w, int function)
     }
     MMAX_TAUS(function, newton, (w->high, w->low, w->start, w->u, most, MMAX_GROUP, w->lanes));
 #    else
-    MMAX_TAUS_OF_FLOATS(function, sorted, (w->exact, w->u, sorted, MMAX_GROUP, w->lanes));
+    MMAX_LINE double exact[MMAX_GROUP], searched[MMAX_GROUP];
+    MMAX_TAUS_OF_FLOATS(function, sorted, (exact, w->u, sorted, MMAX_GROUP, w->lanes));
     if (most > MMAX_SORTED) {
         for (size_t r = 0; r < w->lanes; ++r) {
             w->start[r] = w->count[r] > MMAX_SORTED ? w->start[r] : 0;
         }
         MMAX_TAUS(function, newton, (w->start, NULL, w->start, w->u, most, MMAX_GROUP, w->lanes));
-        MMAX_TAUS_OF_FLOATS(function, newton, (w->searched, NULL, w->start, w->u, most, MMAX_GROUP, w->lanes));
+        MMAX_TAUS_OF_FLOATS(function, newton, (searched, NULL, w->start, w->u, most, MMAX_GROUP, w->lanes));
         for (size_t r = 0; r < w->lanes; ++r) {
-            w->exact[r] = w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];
+            exact[r] = w->count[r] > MMAX_SORTED ? searched[r] : exact[r];
         }
     }
     for (size_t r = 0; r < w->lanes; r += MMAX_WIDTH) {
         for (size_t i = r; i < r + MMAX_WIDTH; ++i) {
             /* Rounded to float's digits by the bits: a conversion and its way back, two lanes at a time, gcc 12 drops. */
-            const uint64_t bits = mmax_f64_bits(w->exact[i]), odd = bits >> 29 & 1;
+            const uint64_t bits = mmax_f64_bits(exact[i]), odd = bits >> 29 & 1;
             const double high = mmax_f64_from_bits((bits + (0xfffffff + odd)) & 0xffffffffe0000000);
             w->high[i] = (float)high;
-            w->low[i] = (float)(w->exact[i] - high);
+            w->low[i] = (float)(exact[i] - high);
         }
     }
 #    endif
 }
 
 /* tau of w->rows rows of w->n[r] entries; those that are not finite, or whose tau was not found, are `alone`. With
- * `collects` every row's candidates are collected, else those of rows with more than MMAX_SORTED entries. */
+ * `collects` every row's candidates are collected, else where a row has more than MMAX_SORTED entries, or the rows are
+ * few and have more than the smallest network sorts. */
 MMAX_INLINE void MMAX_(search_lanes)(MMAX_(lanes) * w, const mmax_real *x, size_t x_stride, const MMAX_(call) * c,
                                      int collects, int function)
 {
-    const int few = w->rows <= MMAX_GROUP / 4; /* sooner collected than all their columns sorted */
+    const int few = w->rows <= MMAX_GROUP / 4;
     size_t entries = 0;
     int wide;
     w->units = MMAX_(units_of)(c, function);

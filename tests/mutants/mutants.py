@@ -704,10 +704,10 @@ m("side by side: losses take one row more than there is room for", "MMAX_SIDE_BY
   "MMAX_SIDE_BY_SIDE_BYTES / bytes + 1 : 1", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(tau_of_lanes)(", "avx2")
-m("side by side: many candidates have tau of the first", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
-  "w->exact[r];", "forward passes")
-m("side by side: few candidates are searched like many", "w->count[r] > MMAX_SORTED ? w->searched[r] : w->exact[r];",
-  "w->searched[r];", "forward bits")
+m("side by side: many candidates have tau of the first", "w->count[r] > MMAX_SORTED ? searched[r] : exact[r];",
+  "exact[r];", "forward passes")
+m("side by side: few candidates are searched like many", "w->count[r] > MMAX_SORTED ? searched[r] : exact[r];",
+  "searched[r];", "forward bits")
 
 m = function("MMAX_INLINE void MMAX_(search_lanes)(", "avx2")
 m("threshold: rows of a group count as equally long", "entries == w->most * w->rows", "1", "bits special_cases")
