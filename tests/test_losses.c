@@ -698,7 +698,7 @@ int main(void)
         static const size_t lengths[] = {2, 3, 17, 1000, LONGEST};
         FOR_EACH_LOSS(f)
         {
-            for (size_t k = 0; k < COUNT(lengths) * COUNT(sizes) * COUNT(bases); ++k) {
+            for (size_t k = 0; k < COUNT(lengths) * COUNT(sizes) * COUNT(bases); k += CASE_STEP) {
                 size_t n = lengths[k % COUNT(lengths)];
                 double size = sizes[k / COUNT(lengths) % COUNT(sizes)];
                 double base = bases[k / COUNT(lengths) / COUNT(sizes)];
