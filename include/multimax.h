@@ -7488,14 +7488,14 @@ MMAX_STATIC void MMAX_(sums_above_bottom)(double *sums, const mmax_real *x, size
         const size_t end = n - at < MMAX_CHUNK ? n : at + MMAX_CHUNK;
         double part[4] = {0, 0, 0, 0};
         for (; at < end; ++at) {
-            const double v = MMAX_(above_bottom)(x[at], w) - t;
-            const int skipped = x[at] == left_out && found++ == 0;
-            if (v > 0 && !skipped) {
-                part[0] += 1;
-                part[1] += v;
-                part[2] = mmax_s_dfma(v, v, part[2]);
-                part[3] = mmax_s_dfma(v * v, v, part[3]);
-            }
+            const double above = MMAX_(above_bottom)(x[at], w) - t;
+            const int skipped = (x[at] == left_out) & !found, kept = (above > 0) & !skipped;
+            const double v = mmax_only_if(kept, above);
+            found |= skipped;
+            part[0] += kept;
+            part[1] += v;
+            part[2] = mmax_s_dfma(v, v, part[2]);
+            part[3] = mmax_s_dfma(v * v, v, part[3]);
         }
         for (int k = 0; k < 4; ++k) {
             sums[k] += part[k];
@@ -7509,17 +7509,18 @@ MMAX_STATIC void MMAX_(sums_above_bottom)(double *sums, const mmax_real *x, size
 MMAX_INLINE double MMAX_(small_loss)(const mmax_real *x, size_t n, mmax_real x_target, const MMAX_(tau) * tau,
                                      const MMAX_(candidates) * w, int function)
 {
-    double t = (1 + (double)tau->high) + (double)tau->low, sums[4], missing;
-    for (int step = 0; step < 4; ++step) {
+    double t = (1 + (double)tau->high) + (double)tau->low, sums[4], missing, size = 1;
+    /* What a Newton step leaves is of the size of its square. */
+    for (int step = 0; step < 4 && size > t * 9.313225746154785e-10 /* 2^-30 */; ++step) {
         const double former = t;
         MMAX_(sums_above_bottom)(sums, x, n, t, w->units.max, w);
         t += function == MMAX_SPARSEMAX ? (sums[1] - t) / (sums[0] + 1)
                                         : (sums[2] - mmax_product(t, 2 - t)) / (2 * (sums[1] + (1 - t)));
-        if (t == former) {
-            break;
-        }
+        size = t > former ? t - former : former - t;
     }
-    MMAX_(sums_above_bottom)(sums, x, n, t, x_target, w);
+    if (size > 0 || x_target != w->units.max) {
+        MMAX_(sums_above_bottom)(sums, x, n, t, x_target, w);
+    }
     missing = MMAX_(distance)(w->units.max, x_target, w->unit) + t; /* 1 - v of the target */
     if (function == MMAX_SPARSEMAX) {
         return 0.5 * mmax_s_dfma(missing, missing, sums[2]);
@@ -7535,12 +7536,31 @@ MMAX_INLINE double MMAX_(few_loss)(const mmax_real *x, size_t n, size_t target, 
     const double t = (double)tau->high + (double)tau->low;
     double sum = 0;
     for (size_t i = 0; i < n; ++i) {
-        const double v = MMAX_(above_double)(x[i], t, w);
-        if (v > 0 && i != target) {
-            sum = mmax_s_dfma(function == MMAX_SPARSEMAX ? v : v * v, v, sum);
-        }
+        const double above = MMAX_(above_double)(x[i], t, w);
+        const double v = mmax_only_if((above > 0) & (i != target), above);
+        sum = mmax_s_dfma(function == MMAX_SPARSEMAX ? v : v * v, v, sum);
     }
     return sum * (function == MMAX_SPARSEMAX ? 0.5 : 2.0 / 3);
+}
+
+/* How many entries are active, and the lowest of them, in a row whose largest is `top`. */
+MMAX_STATIC double MMAX_(count_active)(mmax_real *lowest, const mmax_real *x, size_t n, mmax_real top)
+{
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1), highest = mmax_v_set(top);
+    mmax_vec low[MMAX_REGS];
+    MMAX_(sum) active[1];
+    MMAX_EACH(k) { low[k] = highest; }
+    MMAX_(sums_clear)(active, 1);
+#    define MMAX_STEP(at, left, k, part)                                     \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);       \
+        const mmax_mask active_ = mmax_v_nle(logit, masked);                 \
+        low[k] = mmax_v_min(mmax_v_select(active_, logit, highest), low[k]); \
+        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, one));
+    MMAX_SWEEP_SUM(n, active, 1, MMAX_STEP);
+#    undef MMAX_STEP
+    MMAX_EACH(k) { low[0] = mmax_v_min(low[k], low[0]); }
+    *lowest = mmax_v_hmin(low[0]);
+    return MMAX_(sum_total)(active);
 }
 
 /* Loss and gradient of a row whose tau and candidates are known. */
@@ -7552,17 +7572,10 @@ MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mm
     const int smooth = t->label_smoothing > 0, masked = mmax_is_masked(x[index]);
     const mmax_real x_target = x[index];
     const double bound = MMAX_REAL_MAX * MMAX_TWO_TO_MINUS_64;
-    double active = 0, low = w->units.max, q, q_target, p, r, value = 0;
-    mmax_real v;
-    int wide;
-    for (size_t i = 0; smooth && i < n; ++i) {
-        if (!mmax_is_masked(x[i])) {
-            active += 1;
-            low = x[i] < low ? x[i] : low;
-        }
-    }
-    wide = smooth && MMAX_(distance)(w->units.max, low, 1 + c->scale) > bound;
-    q = smooth ? t->label_smoothing / active : 0;
+    mmax_real v, low = w->units.max;
+    const double active = smooth ? MMAX_(count_active)(&low, x, n, low) : 0;
+    const int wide = smooth && MMAX_(distance)(w->units.max, low, 1 + c->scale) > bound;
+    double q = smooth ? t->label_smoothing / active : 0, q_target, p, r, value = 0;
     q_target = 1 - t->label_smoothing + q;
     v = MMAX_(lane)(MMAX_(above_tau)(mmax_v_set(x_target), tau, &w->units, c));
     p = MMAX_(lane)(MMAX_(threshold_weight)(mmax_v_set(v), function));
@@ -7583,12 +7596,16 @@ MMAX_INLINE void MMAX_(threshold_loss_end)(double *loss, mmax_real *gx, const mm
             if (few && count <= MMAX_SORTED) {
                 value = MMAX_(few_loss)(entries, count, at, tau, w, function);
             } else {
-                for (int after = 0; after < 2; ++after) {
-                    const size_t from = after ? at + 1 : 0, to = after ? count : at;
-                    if (from < to) {
-                        value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, entries, from, to, q, factor,
-                                                                   wide, tau, w, c, function);
-                    }
+                /* The others: before and after the target, or in one sweep where it can be masked. */
+                const int once = count <= MMAX_SHORT;
+                MMAX_LINE mmax_real others[MMAX_SHORT + 1]; /* the target may be none of few */
+                if (once) {
+                    memcpy(others, entries, count * sizeof(mmax_real));
+                    others[at] = MMAX_MASK;
+                }
+                for (size_t from = 0, to = once ? count : at; from < count; from = to + 1, to = count) {
+                    value = value + MMAX_(threshold_loss_part)(smooth ? gx : NULL, once ? others : entries, from, to, q,
+                                                               factor, wide, tau, w, c, function);
                 }
             }
             if (function == MMAX_SPARSEMAX) {

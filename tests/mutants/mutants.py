@@ -748,16 +748,27 @@ m("gp: an absent term is 0 times its sum, b", "if (p->t_b[i] != 1.0) {", "if (1)
 m("gp: an absent term is 0 times its sum, d", "if (p->t_d[i] != 1.0) {", "if (1) {", "special_cases")
 
 m = function("MMAX_INLINE double MMAX_(few_loss)(")
-m("threshold loss: the target counts twice", "v > 0 && i != target", "v > 0", "losses")
-m("threshold loss: entries outside the support count", "v > 0 && i != target", "i != target", "losses")
+m("threshold loss: the target counts twice", "(above > 0) & (i != target)", "above > 0", "losses")
+m("threshold loss: entries outside the support count", "(above > 0) & (i != target)", "i != target", "losses")
 
 m = function("MMAX_INLINE double MMAX_(small_loss)(")
 m("entmax15 loss: a sign where it is small", "3 - missing", "3 + missing", "losses")
+m("threshold loss: one Newton step where it is small", "size > t * 9.313225746154785e-10", "step == 0", "losses")
+m("threshold loss: the sums of the last step, whatever its size", "size > 0 || x_target", "x_target", "losses")
+m("threshold loss: the target is at the maximum", "size > 0 || x_target != w->units.max", "size > 0", "losses")
+
+m = function("MMAX_STATIC void MMAX_(sums_above_bottom)(")
+m("threshold loss: entries equal to the target count as it", "found |= skipped;", "", "losses")
+
+m = function("MMAX_STATIC double MMAX_(count_active)(")
+m("threshold loss: masks count in the smoothing", "mmax_v_keep(active_, one)", "one", "losses")
+m("threshold loss: the lowest of a row's end", "low[0] = mmax_v_min(low[k], low[0]);", "", "losses")
 
 m = function("MMAX_INLINE void MMAX_(threshold_loss_end)(")
-m("threshold loss: masks count in the smoothing", "if (!mmax_is_masked(x[i])) {", "if (1) {", "losses")
 m("threshold loss: no row is wide", "MMAX_(distance)(w->units.max, low, 1 + c->scale) > bound", "0", "losses")
 m("threshold loss: a far target is near", "MMAX_UNLIKELY(wide) ?", "0 ?", "losses")
+m("threshold loss: the target is one of the others", "others[at] = MMAX_MASK;", "", "losses")
+m("threshold loss: in two sweeps the target is left out in the first alone", "from = to + 1, to = count", "from = to, to = count", "losses")
 m("threshold loss: the target's gradient without q", "gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);",
   "gx[index] = masked ? 0 : (mmax_real)(p * factor);", "losses")
 
