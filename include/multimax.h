@@ -3985,11 +3985,11 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
         return MMAX_IS_NORMAL;
     }
     /* Most masks are at an end, where a row was padded. */
-    if (!(c->clears && (mmax_is_masked(x[0]) || mmax_is_masked(x[n - 1])))) {
+    if (!(mmax_is_masked(x[0]) || mmax_is_masked(x[n - 1]))) {
         whole = store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 1)
                       : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 0);
     }
-    if (!whole && c->clears) {
+    if (!whole) {
         masks = MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1, store);
     }
     if (!whole && !masks) {
@@ -4004,6 +4004,7 @@ MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y
     if (y && (*careful || !store)) {
         MMAX_(store_sigma)(y, x, n, c, function, *careful || masks);
     }
+    *careful |= masks && !c->clears; /* sigma may be wanted once more */
     *o = MMAX_(origin_of)(&e, n, c);
     return MMAX_IS_NORMAL;
 }
@@ -4694,18 +4695,19 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, siz
 
 MMAX_INLINE int MMAX_(all)(mmax_mask m) { return mmax_m_bits(m) == (1u << MMAX_WIDTH) - 1u; }
 
-/* Whether all_usual asks for the smallest logit. */
-MMAX_INLINE int MMAX_(wants_smallest)(const MMAX_(call) * c, int function)
+/* Whether the smallest logit is wanted, as it says whether any are masked. `masks`: the kernel takes those. */
+MMAX_INLINE int MMAX_(wants_smallest)(const MMAX_(call) * c, int function, int masks)
 {
-    return !mmax_is_sigma(function) && function != MMAX_TANHMAX && !c->clears;
+    return (masks || !mmax_is_sigma(function)) && function != MMAX_TANHMAX && !c->clears;
 }
-/* Whether all scores may be taken as they are: `smallest` is of all logits, for MultiMax `largest` of all |s|. */
-MMAX_INLINE int MMAX_(all_usual)(mmax_vec smallest, mmax_vec largest, const MMAX_(call) * c, int function)
+MMAX_INLINE int MMAX_(any_masked)(mmax_vec smallest, const MMAX_(call) * c, int function, int masks)
 {
-    if (mmax_is_sigma(function)) {
-        return MMAX_(all)(mmax_v_le(largest, mmax_v_set(c->safe)));
-    }
-    return !MMAX_(wants_smallest)(c, function) || MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
+    return MMAX_(wants_smallest)(c, function, masks) && !MMAX_(all)(mmax_v_lt(mmax_v_set(MMAX_MASK), smallest));
+}
+/* Whether all scores may be taken as they are: for MultiMax `largest` is of all |s|, or all active ones. */
+MMAX_INLINE int MMAX_(all_usual)(mmax_vec largest, int masked, const MMAX_(call) * c, int function)
+{
+    return mmax_is_sigma(function) ? MMAX_(all)(mmax_v_le(largest, mmax_v_set(c->safe))) : !masked;
 }
 
 /* The origins of MMAX_WIDTH rows. */
@@ -4860,7 +4862,7 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
         }
     }
     MMAX_(origins_of)
-    (&o, high, MMAX_(all_usual)(smallest, largest, c, function),
+    (&o, high, MMAX_(all_usual)(largest, MMAX_(any_masked)(smallest, c, function, 0), c, function),
      function == MMAX_EVSOFTMAX ? mmax_v_load(means) : mmax_v_zero(), c, function);
     if (!o.good) {
         return 0;
@@ -5033,7 +5035,8 @@ struct MMAX_(group) {
     MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_SHORT]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
-    int masks;                           /* whether a group before had any, but for SoftMax */
+    int masks; /* whether a group before had any, but for SoftMax; from the first pass of logarithms and losses on
+                  whether this one has */
     MMAX_(origins) origins;
 };
 
@@ -5071,13 +5074,13 @@ typedef struct MMAX_(mean_parts) {
             } while (0)
 
 /* The first pass over a row: its largest score is in one of the lanes. The smallest of all logits joins `smallest`,
- * where that is wanted, for MultiMax the largest of all |s| `largest`. With `masks`, scores, sizes (where the call
- * clears them) and what EvSoftMax's mean comes from are those of active entries. MultiMax leaves sigma in e. */
+ * where that is wanted, for MultiMax the largest of all |s| `largest`. With `masks`, scores, sizes and what EvSoftMax's
+ * mean comes from are those of active entries. MultiMax leaves sigma in e. */
 MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t n, mmax_vec *smallest,
                                         mmax_vec *largest, MMAX_(mean_parts) * parts, const MMAX_(call) * c,
                                         int function, int masks)
 {
-    const int sigma = mmax_is_sigma(function), clears = c->clears, wants_min = MMAX_(wants_smallest)(c, function);
+    const int sigma = mmax_is_sigma(function), wants_min = MMAX_(wants_smallest)(c, function, masks);
     const mmax_vec first = mmax_v_set(x[0]), masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
     mmax_vec row_min = mmax_v_zero(), row_max = masked, size = *largest;
     mmax_vec sums[MMAX_CALL_REGS], ones[MMAX_CALL_REGS];
@@ -5089,8 +5092,7 @@ MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t
                 masks ? MMAX_(masked_score)(&active, c, function) : MMAX_(score)(logit, c, function, 0); \
             row_max = mmax_v_max(score, row_max);                                                        \
             if (sigma) {                                                                                 \
-                const mmax_vec sized = masks && clears ? active : logit;                                 \
-                size = mmax_v_max(mmax_v_abs(mmax_v_mul(sized, mmax_v_set(c->input_scale))), size);      \
+                size = mmax_v_max(mmax_v_abs(mmax_v_mul(active, mmax_v_set(c->input_scale))), size);     \
                 mmax_v_store(e + at, score);                                                             \
             }                                                                                            \
             if (wants_min) {                                                                             \
@@ -5114,9 +5116,10 @@ MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t
     return row_max;
 }
 
-/* The second pass over a row. TanhMax: e becomes 2 sinh, `summed` 2 cosh; for others they are the same. */
+/* The second pass over a row. TanhMax: e becomes 2 sinh, `summed` 2 cosh; for others they are the same, and masked
+ * entries become 0 where `zeros` says so. */
 MMAX_INLINE void MMAX_(short_exp)(mmax_real *e, mmax_real *summed, const mmax_real *x, size_t n, size_t most,
-                                  const MMAX_(origin) * o, const MMAX_(call) * c, int function, int masks)
+                                  const MMAX_(origin) * o, const MMAX_(call) * c, int function, int masks, int zeros)
 {
 #        define MMAX_STEP(at, left, last)                                                                  \
             const mmax_vec score = mmax_is_sigma(function) ? mmax_v_load(e + at)                           \
@@ -5132,6 +5135,9 @@ MMAX_INLINE void MMAX_(short_exp)(mmax_real *e, mmax_real *summed, const mmax_re
                 mmax_v_store(e + at, sinh2);                                                               \
             } else {                                                                                       \
                 term = MMAX_(exp_part)(score, o, c, function, MMAX_ROW_CLAMP);                             \
+                if (zeros) {                                                                               \
+                    term = mmax_v_keep(mmax_v_nle(score, mmax_v_set(MMAX_MASK)), term);                    \
+                }                                                                                          \
             }                                                                                              \
             mmax_v_store(summed + at, last ? MMAX_(first_last)(term, left) : term);
     MMAX_EACH_REGISTER(n, MMAX_STEP);
@@ -5157,12 +5163,13 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     const size_t rows = g->rows, cols = b->cols, x_stride = b->x_stride;
     const uint32_t *const lengths = ragged && b->lengths ? b->lengths + g->row : NULL;
     const mmax_real *const x = b->x + g->row * x_stride;
-    const int masks = ragged && function != MMAX_SOFTMAX;
+    const int masks = ragged && function != MMAX_SOFTMAX, takes_masks = ragged || function == MMAX_SOFTMAX;
     mmax_real *const e = g->e;
     MMAX_LINE mmax_real high[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE mmax_real ones[MMAX_WIDTH * MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), mean = mmax_v_zero();
+    int masked;
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = lengths ? lengths[r] : cols, lanes = r * MMAX_WIDTH;
         MMAX_(mean_parts) parts;
@@ -5186,7 +5193,12 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
         mean = mmax_v_div(MMAX_(across_sum)(sums), masks ? MMAX_(across_sum)(ones) : mmax_v_set((mmax_real)cols));
     }
     mmax_v_store(g->low, smallest);
-    MMAX_(origins_of)(&g->origins, high, MMAX_(all_usual)(smallest, largest, c, function), mean, c, function);
+    masked = MMAX_(any_masked)(smallest, c, function, masks);
+    MMAX_(origins_of)
+    (&g->origins, high, MMAX_(all_usual)(largest, masked && !takes_masks, c, function), mean, c, function);
+    if (takes_masks && !c->clears) {
+        g->masks = masked;
+    }
 }
 
 MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
@@ -5198,10 +5210,11 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
     const mmax_real *const x = b->x + g->row * x_stride;
     MMAX_LINE mmax_real cosh2[MMAX_WIDTH * MMAX_SHORT];
     mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : g->e;
+    const int zeros = ragged && g->masks && !c->clears;
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = lengths ? lengths[r] : cols, from = r * MMAX_SHORT;
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
-        MMAX_(short_exp)(g->e + from, summed + from, x + r * x_stride, n, cols, &o, c, function, ragged);
+        MMAX_(short_exp)(g->e + from, summed + from, x + r * x_stride, n, cols, &o, c, function, ragged, zeros);
         if (ragged && function == MMAX_TANHMAX) {
             MMAX_(fill_short)(g->e + from, n, cols);
         }
@@ -5238,9 +5251,9 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
                     MMAX_(pass##_##name##_ragged)(g, b, c);                                          \
                 } else {                                                                             \
                     MMAX_(group_##pass)(g, b, c, function, 0);                                       \
-                    if (again && c->clears && !g->origins.good) {                                    \
+                    if (again && !g->origins.good) {                                                 \
                         MMAX_(pass##_##name##_ragged)(g, b, c);                                      \
-                        g->masks = g->origins.good;                                                  \
+                        g->masks = c->clears ? g->origins.good : g->masks;                           \
                     }                                                                                \
                 }                                                                                    \
             }
@@ -5308,7 +5321,8 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
     extremes.sum = 0;
     *low = smallest;
     *o = MMAX_(origin_of)(&extremes, n, c);
-    if (o->kind == MMAX_ROW_GENERAL || !MMAX_(all_usual)(smallest, largest, c, function)) {
+    if (o->kind == MMAX_ROW_GENERAL ||
+        !MMAX_(all_usual)(largest, MMAX_(any_masked)(smallest, c, function, 0), c, function)) {
         return 0;
     }
     o->kind = MMAX_ROW_CLAMP; /* as in a group, where no one asks for the smallest score either */
@@ -5324,7 +5338,7 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
         }
         o->mean = MMAX_(mean_of)(whole / (double)n, o->max);
     }
-    MMAX_(short_exp)(e, summed, x, n, n, o, c, function, 0);
+    MMAX_(short_exp)(e, summed, x, n, n, o, c, function, 0, 0);
     MMAX_(short_sum_of)(&sum, summed, n, function == MMAX_TANHMAX, NULL);
     *total = MMAX_(sum_total)(&sum);
     return mmax_f64_is_finite(*total);
@@ -5495,8 +5509,8 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
     MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, !MMAX_PASS_DOUBLE, MMAX_WIDTH);
 }
 
-/* In a group, or a row that goes alone, no score is masked and no maximum large: nothing overflows or is subnormal on
- * the way, as in a moderate row, unless a scaled score is near the end of the type's range. `low` has the smallest. */
+/* In a group without masks, or a row that goes alone, no maximum is large: nothing overflows or is subnormal on the way,
+ * as in a moderate row, unless a scaled score is near the end of the type's range. `low` has the smallest. */
 MMAX_INLINE int MMAX_(short_logs_plain)(mmax_vec low, const MMAX_(call) * c, int function)
 {
     return function != MMAX_SOFTMAX || c->scale <= 1 || mmax_v_hmin(low) > MMAX_LOG_BOUND(c) / 2;
@@ -5506,23 +5520,27 @@ MMAX_INLINE void MMAX_(short_log)(mmax_real *y, const mmax_real *x, size_t n, co
 {
     if (plain) {
         MMAX_(log_row_of)(y, x, n, c, function, 1, o, log_sum, 1);
+    } else if (mmax_is_sigma(function)) { /* with masks */
+        MMAX_(store_sigma)(y, x, n, c, function, 1);
+        MMAX_(log_row)(y, y, n, c, 1, o, log_sum);
     } else {
         MMAX_(log_row)(y, x, n, c, 0, o, log_sum);
     }
 }
 MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
 {
-    const int plain = MMAX_(short_logs_plain)(mmax_v_load(g->low), c, function);
+    const int plain = !g->masks && MMAX_(short_logs_plain)(mmax_v_load(g->low), c, function);
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
     for (size_t r = 0; r < g->rows; ++r) {
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
         const size_t row = g->row + r, n = MMAX_(length_of)(b, row);
         mmax_real *const y = b->y + row * b->y_stride;
+        const mmax_real *const x = b->x + row * b->x_stride;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
-            MMAX_(fill)(y, n, MMAX_NAN_BITS);
+            MMAX_(fill_special)(y, x, n, 1, MMAX_MASK_BITS);
         } else {
-            MMAX_(short_log)(y, b->x + row * b->x_stride, n, &o, log_sum[r], plain, c, function);
+            MMAX_(short_log)(y, x, n, &o, log_sum[r], plain, c, function);
         }
     }
     if (b->lengths) {
@@ -6148,10 +6166,10 @@ MMAX_EACH_FUNCTION(MMAX_INSTANCE)
 
 #    if MMAX_FAST
 /* What the end wants of a row of a group, or alone, that has its origin and its sum. */
-MMAX_INLINE void MMAX_(short_loss)(MMAX_(loss) * r, const mmax_real *e, double log_sum, const MMAX_(call) * c,
-                                   int function)
+MMAX_INLINE void MMAX_(short_loss)(MMAX_(loss) * r, const mmax_real *e, double log_sum, int masks,
+                                   const MMAX_(call) * c, int function)
 {
-    r->careful = 0;
+    r->careful = masks;
     MMAX_(loss_target)(r, c, function);
     r->log_sum = log_sum;
     r->e = e;
@@ -6191,7 +6209,7 @@ MMAX_INLINE void MMAX_(group_loss)(MMAX_(loss) * r, const MMAX_(group) * g, size
 {
     r->origin = MMAX_(origin_at)(&g->origins, i, function);
     r->sum = g->total[i];
-    MMAX_(short_loss)(r, g->e + i * MMAX_SHORT, r->loss ? log_sum[i] : 0, c, function);
+    MMAX_(short_loss)(r, g->e + i * MMAX_SHORT, r->loss ? log_sum[i] : 0, g->masks, c, function);
 }
 /* The gradients for MultiMax's parameters, of all rows before the targets' parts. Returns 0 where a row needs care. */
 MMAX_INLINE int MMAX_(group_params)(const MMAX_(group) * g, const MMAX_(batch) * part, const double *log_sum,
@@ -6230,7 +6248,7 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
     if (b->loss) {
         MMAX_(log_sums_of_group)(log_sum, g, b, c);
     }
-    if (mmax_is_sigma(function) && part.params && !part.lengths &&
+    if (mmax_is_sigma(function) && part.params && !part.lengths && !g->masks &&
         MMAX_(group_params)(g, &part, log_sum, c, function, end)) {
         return;
     }
@@ -6260,7 +6278,7 @@ MMAX_INLINE int MMAX_(lone_loss)(const MMAX_(batch) * b, size_t row, size_t n, c
         return 0;
     }
     MMAX_(short_loss)
-    (&r, e, b->loss ? MMAX_F64_(log1p)(MMAX_(rest_beside_max)(e, n, r.sum, &r.origin, c)) : 0, c, function);
+    (&r, e, b->loss ? MMAX_F64_(log1p)(MMAX_(rest_beside_max)(e, n, r.sum, &r.origin, c)) : 0, 0, c, function);
     end(&r, c);
     return 1;
 }

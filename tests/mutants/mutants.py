@@ -193,7 +193,7 @@ m = function("MMAX_INLINE int MMAX_(begin_sigma)(", "avx2")
 m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "forward")
 m("in place: masked scores are sigma's", "*careful || masks)", "*careful)", "bits special_cases")
 m("masked rows: one without weights is not empty", "if (e.max < -MMAX_REAL_MAX) {", "if (0) {", "special_cases")
-m("masked rows: also for logarithms", "if (!whole && c->clears) {", "if (!whole) {", "losses special_cases bits")
+m("masked rows: losses take sigma again without care", "*careful |= masks && !c->clears;", "", "losses special_cases bits")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(masked_score)(", "avx2")
 m("masked rows: sigma has a score for masks", "mmax_v_select(active, MMAX_(score)(*logit, c, function, 0), masked)",
@@ -343,14 +343,13 @@ m("short rows: the largest is that of the last register", "mmax_v_max(score, row
 m("short rows: evsoftmax's mean sums what is past the end", "MMAX_(first_last)(active, left)", "active", "bits")
 m("short rows: masks count in evsoftmax's mean", "mmax_v_keep(mmax_v_nle(logit, masked), one)", "one", "special_cases bits")
 m("short rows: evsoftmax's mean counts what is past the end", "MMAX_(first_last)(counted, left)", "counted", "bits")
-m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function)", "0",
+m("short rows: the smallest is not looked for", "MMAX_(wants_smallest)(c, function, masks)", "0",
   "bits special_cases losses")
 m("short rows: the largest |s| is that of the last row", "size = *largest", "size = mmax_v_zero()", "bits")
-m("short rows: logarithms have masks, too", "masks && clears ? active : logit", "masks ? active : logit",
-  "special_cases losses bits")
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the first pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
+m("short rows: logarithms do not know of masks", "g->masks = masked;", "g->masks = 0;", "bits special_cases losses")
 m("short rows: evsoftmax's mean is that of all columns", "masks ? MMAX_(across_sum)(ones) :", "0 ? MMAX_(across_sum)(ones) :",
   "special_cases bits")
 
@@ -370,6 +369,7 @@ m("short rows: zeros only as far as the row itself needs them", "MMAX_SHORT_FILL
 m("short rows: old terms past the end are summed", "mmax_v_store(terms + at, mmax_v_zero());", "", "bits forward")
 
 m = function("MMAX_INLINE void MMAX_(group_exp)(", "avx2")
+m("short rows: masked entries count in logarithms", "g->masks && !c->clears", "0", "losses special_cases bits")
 m("short rows: the second pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
 
 m = function("MMAX_INLINE void MMAX_(short_exp)(", "avx2")
@@ -383,8 +383,8 @@ m("lone rows: NaN is not seen", "return mmax_f64_is_finite(*total);", "return 1;
 m("lone rows: evsoftmax's mean overflows", "        if (!mmax_f64_is_finite(whole)) {\n            return 0;\n        }\n", "",
   "special_cases bits forward")
 m("lone rows: infinite and large scores are not seen", "o->kind == MMAX_ROW_GENERAL ||", "", "special_cases bits")
-m("lone rows: masked entries and large |s| are not seen", "|| !MMAX_(all_usual)(smallest, largest, c, function)", "",
-  "special_cases bits")
+m("lone rows: masked entries and large |s| are not seen",
+  "!MMAX_(all_usual)(largest, MMAX_(any_masked)(smallest, c, function, 0), c, function)", "0", "special_cases bits")
 m("lone rows: exponentials have no bound", "o->kind = MMAX_ROW_CLAMP;", "", "special_cases bits losses")
 m("lone rows: all are moderate", "o->range = MMAX_REAL_MAX;", "", "special_cases bits forward")
 m("lone rows: tanhmax's exp(0) out of range", "extremes.max * c->input_scale < MMAX_UNIT_RANGE", "1", "bits")
@@ -425,7 +425,7 @@ m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx512")
 m("short rows: evsoftmax's mean is above the largest entry", "mmax_v_min(mean, max)", "mean", "bits forward")
 
 m = function("MMAX_INLINE int MMAX_(all_usual)(", "avx2")
-m("short rows: masked entries without the last pass for them", "!MMAX_(wants_smallest)(c, function) ||", "1 ||", "bits special_cases losses")
+m("short rows: masked entries without the last pass for them", ": !masked;", ": 1;", "bits special_cases losses")
 m("short rows: large scores of sigma are not seen", "mmax_v_le(largest, mmax_v_set(c->safe))",
   "mmax_v_le(mmax_v_zero(), mmax_v_set(c->safe))", "bits")
 
@@ -463,14 +463,19 @@ m("short rows: sums go to the wrong row", "zip##_low(row[j_], row[j_ + half_])",
   "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_logs)(", "avx2")
+m("short rows: logarithms of rows with masks are plain", "!g->masks && ", "", "bits special_cases")
+m("short rows: masked entries of a NaN row are NaN, too", "MMAX_(fill_special)(y, x, n, 1, MMAX_MASK_BITS);",
+  "MMAX_(fill)(y, n, MMAX_NAN_BITS);", "bits special_cases")
 m("short rows: NaN is not seen by the logarithm", "!mmax_f64_is_finite(g->total[r])", "0", "bits special_cases")
 
 m = function("MMAX_INLINE void MMAX_(group_losses)(", "avx2")
 m("short rows: NaN is not seen by the loss", "!mmax_f64_is_finite(g->total[i])", "0", "bits special_cases")
 m("short rows: a loss without its gradient has it filled", "b->lengths && b->y", "b->lengths", "bits losses")
 m("short rows: gradients of parameters in spite of lengths", " && !part.lengths &&", " &&", "special_cases bits losses")
+m("short rows: gradients of parameters in spite of masks", " && !g->masks &&", " &&", "special_cases bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_loss)(", "avx2")
+m("short rows: sigma's gradient does not know of masks", "g->masks, c", "0, c", "bits special_cases losses")
 m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_SHORT", "g->e",
   "bits losses")
 
