@@ -4279,7 +4279,7 @@ MMAX_INLINE MMAX_(exp_sums)
     result.sum = others + top;
     result.rest = (result.sum - e_max) / e_max;
     result.few = MMAX_HOLDS_FEW(result.sum, e_max);
-    if (result.few) {
+    if (result.few && top > 0) { /* 0: the origin is a peak of sigma that no score is near, and is taken again */
         const size_t count = n - top_at < MMAX_BLOCK ? n - top_at : MMAX_BLOCK;
         result.rest = MMAX_(rest_of)(e ? e + top_at : top_block, count, others, e_max);
     }
