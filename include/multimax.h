@@ -5035,8 +5035,8 @@ struct MMAX_(group) {
     MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_SHORT]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE double total[MMAX_WIDTH];
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
-    int masks; /* whether a group before had any, but for SoftMax; from the first pass of logarithms and losses on
-                  whether this one has */
+    int masks;                           /* whether it is taken as one that may have masks, as a group before had */
+    int masked;                          /* whether it has some that no last pass clears */
     MMAX_(origins) origins;
 };
 
@@ -5169,7 +5169,6 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
     MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_WIDTH];
     MMAX_LINE mmax_real ones[MMAX_WIDTH * MMAX_WIDTH];
     mmax_vec smallest = mmax_v_zero(), largest = mmax_v_zero(), mean = mmax_v_zero();
-    int masked;
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = lengths ? lengths[r] : cols, lanes = r * MMAX_WIDTH;
         MMAX_(mean_parts) parts;
@@ -5193,12 +5192,10 @@ MMAX_INLINE void MMAX_(group_begin)(MMAX_(group) * g, const MMAX_(batch) * b, co
         mean = mmax_v_div(MMAX_(across_sum)(sums), masks ? MMAX_(across_sum)(ones) : mmax_v_set((mmax_real)cols));
     }
     mmax_v_store(g->low, smallest);
-    masked = MMAX_(any_masked)(smallest, c, function, masks);
+    g->masked = MMAX_(any_masked)(smallest, c, function, masks);
+    g->masks |= takes_masks && g->masked;
     MMAX_(origins_of)
-    (&g->origins, high, MMAX_(all_usual)(largest, masked && !takes_masks, c, function), mean, c, function);
-    if (takes_masks && !c->clears) {
-        g->masks = masked;
-    }
+    (&g->origins, high, MMAX_(all_usual)(largest, g->masked && !takes_masks, c, function), mean, c, function);
 }
 
 MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * call, int function,
@@ -5210,7 +5207,7 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
     const mmax_real *const x = b->x + g->row * x_stride;
     MMAX_LINE mmax_real cosh2[MMAX_WIDTH * MMAX_SHORT];
     mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : g->e;
-    const int zeros = ragged && g->masks && !c->clears;
+    const int zeros = ragged && g->masked;
     for (size_t r = 0; r < rows; ++r) {
         const size_t n = lengths ? lengths[r] : cols, from = r * MMAX_SHORT;
         const MMAX_(origin) o = MMAX_(origin_at)(&g->origins, r, function);
@@ -5253,7 +5250,7 @@ MMAX_INLINE int MMAX_(group_is_usual)(const MMAX_(group) * g, const MMAX_(batch)
                     MMAX_(group_##pass)(g, b, c, function, 0);                                       \
                     if (again && !g->origins.good) {                                                 \
                         MMAX_(pass##_##name##_ragged)(g, b, c);                                      \
-                        g->masks = c->clears ? g->origins.good : g->masks;                           \
+                        g->masks = g->origins.good;                                                  \
                     }                                                                                \
                 }                                                                                    \
             }
@@ -5529,7 +5526,7 @@ MMAX_INLINE void MMAX_(short_log)(mmax_real *y, const mmax_real *x, size_t n, co
 }
 MMAX_INLINE void MMAX_(group_logs)(const MMAX_(group) * g, const MMAX_(batch) * b, const MMAX_(call) * c, int function)
 {
-    const int plain = !g->masks && MMAX_(short_logs_plain)(mmax_v_load(g->low), c, function);
+    const int plain = !g->masked && MMAX_(short_logs_plain)(mmax_v_load(g->low), c, function);
     double log_sum[MMAX_WIDTH];
     MMAX_(log_sums_of_group)(log_sum, g, b, c);
     for (size_t r = 0; r < g->rows; ++r) {
@@ -6209,7 +6206,7 @@ MMAX_INLINE void MMAX_(group_loss)(MMAX_(loss) * r, const MMAX_(group) * g, size
 {
     r->origin = MMAX_(origin_at)(&g->origins, i, function);
     r->sum = g->total[i];
-    MMAX_(short_loss)(r, g->e + i * MMAX_SHORT, r->loss ? log_sum[i] : 0, g->masks, c, function);
+    MMAX_(short_loss)(r, g->e + i * MMAX_SHORT, r->loss ? log_sum[i] : 0, g->masked, c, function);
 }
 /* The gradients for MultiMax's parameters, of all rows before the targets' parts. Returns 0 where a row needs care. */
 MMAX_INLINE int MMAX_(group_params)(const MMAX_(group) * g, const MMAX_(batch) * part, const double *log_sum,
@@ -6248,7 +6245,7 @@ MMAX_INLINE void MMAX_(group_losses)(const MMAX_(group) * g, const MMAX_(batch) 
     if (b->loss) {
         MMAX_(log_sums_of_group)(log_sum, g, b, c);
     }
-    if (mmax_is_sigma(function) && part.params && !part.lengths && !g->masks &&
+    if (mmax_is_sigma(function) && part.params && !part.lengths && !g->masked &&
         MMAX_(group_params)(g, &part, log_sum, c, function, end)) {
         return;
     }

@@ -349,7 +349,7 @@ m("short rows: the largest |s| is that of the last row", "size = *largest", "siz
 
 m = function("MMAX_INLINE void MMAX_(group_begin)(", "avx2")
 m("short rows: the first pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
-m("short rows: logarithms do not know of masks", "g->masks = masked;", "g->masks = 0;", "bits special_cases losses")
+m("short rows: logarithms do not know of masks", "g->masked = MMAX_(any_masked)(smallest, c, function, masks);", "g->masked = 0;", "bits special_cases losses")
 m("short rows: evsoftmax's mean is that of all columns", "masks ? MMAX_(across_sum)(ones) :", "0 ? MMAX_(across_sum)(ones) :",
   "special_cases bits")
 
@@ -369,7 +369,7 @@ m("short rows: zeros only as far as the row itself needs them", "MMAX_SHORT_FILL
 m("short rows: old terms past the end are summed", "mmax_v_store(terms + at, mmax_v_zero());", "", "bits forward")
 
 m = function("MMAX_INLINE void MMAX_(group_exp)(", "avx2")
-m("short rows: masked entries count in logarithms", "g->masks && !c->clears", "0", "losses special_cases bits")
+m("short rows: masked entries count in logarithms", "ragged && g->masked", "0", "losses special_cases bits")
 m("short rows: the second pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
 
 m = function("MMAX_INLINE void MMAX_(short_exp)(", "avx2")
@@ -463,7 +463,7 @@ m("short rows: sums go to the wrong row", "zip##_low(row[j_], row[j_ + half_])",
   "bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_logs)(", "avx2")
-m("short rows: logarithms of rows with masks are plain", "!g->masks && ", "", "bits special_cases")
+m("short rows: logarithms of rows with masks are plain", "!g->masked && ", "", "bits special_cases")
 m("short rows: masked entries of a NaN row are NaN, too", "MMAX_(fill_special)(y, x, n, 1, MMAX_MASK_BITS);",
   "MMAX_(fill)(y, n, MMAX_NAN_BITS);", "bits special_cases")
 m("short rows: NaN is not seen by the logarithm", "!mmax_f64_is_finite(g->total[r])", "0", "bits special_cases")
@@ -472,10 +472,10 @@ m = function("MMAX_INLINE void MMAX_(group_losses)(", "avx2")
 m("short rows: NaN is not seen by the loss", "!mmax_f64_is_finite(g->total[i])", "0", "bits special_cases")
 m("short rows: a loss without its gradient has it filled", "b->lengths && b->y", "b->lengths", "bits losses")
 m("short rows: gradients of parameters in spite of lengths", " && !part.lengths &&", " &&", "special_cases bits losses")
-m("short rows: gradients of parameters in spite of masks", " && !g->masks &&", " &&", "special_cases bits losses")
+m("short rows: gradients of parameters in spite of masks", " && !g->masked &&", " &&", "special_cases bits losses")
 
 m = function("MMAX_INLINE void MMAX_(group_loss)(", "avx2")
-m("short rows: sigma's gradient does not know of masks", "g->masks, c", "0, c", "bits special_cases losses")
+m("short rows: sigma's gradient does not know of masks", "g->masked, c", "0, c", "bits special_cases losses")
 m("short rows: a loss uses the exponentials of the first", "g->e + i * MMAX_SHORT", "g->e",
   "bits losses")
 
