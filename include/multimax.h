@@ -8016,10 +8016,12 @@ typedef struct MMAX_(back) {
         const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                                \
                                 ? MMAX_(load_upto)((r)->gx + at, left, zero)                                    \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
-/* The second pass: g_, what goes to gx. */
-#    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)                                                  \
+/* The second pass: g_, what goes to gx; + 0, so that it is no -0 where y = 0. Of SoftMax's products only the last may be
+ * subnormal, which takes long as a factor: a scale below 1 multiplies gy - mean, one above it w. */
+#    define MMAX_GRADIENT(r, at, left, mean, lanes, k)                                                        \
         MMAX_LOADS(r, at, left)                                                                               \
-        mmax_vec g_ = mmax_v_fma(w_, minus_mean, function == MMAX_BACK_LOG ? gy_ : mmax_v_mul(w_, gy_));      \
+        mmax_vec g_ = function == MMAX_BACK_LOG ? mmax_v_fma(w_, mmax_v_sub(zero, mean), gy_)                 \
+                                                : mmax_v_product(w_, mmax_v_sub(gy_, mean));                  \
         if (masks || (careful && (order || function == MMAX_BACK_LOG))) {                                     \
             g_ = mmax_v_keep(active_, g_);                                                                    \
         }                                                                                                     \
@@ -8030,8 +8032,12 @@ typedef struct MMAX_(back) {
                 s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));   \
             }                                                                                                 \
             g_ = MMAX_(slopes_step)(&kinks, lanes, k, g_, mmax_v_mul(g_, scale), s_, order, params, careful); \
+        } else if (function == MMAX_BACK_SOFTMAX) {                                                           \
+            const mmax_vec one_ = mmax_v_set((mmax_real)1), down_ = mmax_v_min(one_, scale);                  \
+            const mmax_vec less_ = mmax_v_product(mmax_v_sub(zero, down_), mean);                             \
+            g_ = mmax_v_fma(mmax_v_mul(w_, mmax_v_max(one_, scale)), mmax_v_fma(gy_, down_, less_), zero);    \
         } else {                                                                                              \
-            g_ = mmax_v_fma(g_, scale, zero); /* + 0: no -0 where y = 0 */                                    \
+            g_ = mmax_v_fma(g_, scale, zero);                                                                 \
         }
 
 /* No score is above the safe bound where the sum of the logits' squares is at most this. */
@@ -8093,32 +8099,32 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, mmax_real *totals, const MMA
 }
 
 /* Second pass; asks for the data of the row `next`, unless that is NULL. */
-MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes,
+MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double row_mean, MMAX_(slopes) * slopes,
                                        const MMAX_(call) * c, int function, int order, int params, int careful,
                                        int store, const MMAX_(back) * next)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
-    const double to_gx = careful && !order ? c->scale / (double)r->shrunk : c->scale;
-    const mmax_vec minus_mean = mmax_v_sub(zero, mmax_v_set((mmax_real)mean)), scale = mmax_v_set((mmax_real)to_gx);
+    const double to_gx = MMAX_(in_range)(careful && !order ? c->scale / (double)r->shrunk : c->scale);
+    const mmax_vec mean = mmax_v_set((mmax_real)row_mean), scale = mmax_v_set((mmax_real)to_gx);
     const MMAX_(origin) o = MMAX_(log_origin)();
     const int rooted = r->roots, masks = 0, shrinks = careful;
     MMAX_(kinks) kinks;
     if (order) {
         kinks = slopes->kinks;
     }
-#    define MMAX_STEP(at, left, k, part)                        \
-        MMAX_GRADIENT(r, at, left, minus_mean, lanes_##part, k) \
-        if (MMAX_TOGETHER && next) {                            \
-            MMAX_(fetch)(next->gy + at, k);                     \
-            MMAX_(fetch)(next->y + at, k);                      \
-            if (order) {                                        \
-                MMAX_(fetch)(next->x + at, k);                  \
-            }                                                   \
-        }                                                       \
-        if (store) {                                            \
-            MMAX_(fetch_later)(r->gx + at, k);                  \
-            MMAX_(store_upto)(r->gx + at, left, g_);            \
+#    define MMAX_STEP(at, left, k, part)                  \
+        MMAX_GRADIENT(r, at, left, mean, lanes_##part, k) \
+        if (MMAX_TOGETHER && next) {                      \
+            MMAX_(fetch)(next->gy + at, k);               \
+            MMAX_(fetch)(next->y + at, k);                \
+            if (order) {                                  \
+                MMAX_(fetch)(next->x + at, k);            \
+            }                                             \
+        }                                                 \
+        if (store) {                                      \
+            MMAX_(fetch_later)(r->gx + at, k);            \
+            MMAX_(store_upto)(r->gx + at, left, g_);      \
         }
     if (params) {
         MMAX_SWEEP_ON(r->n, slopes, 4 * order, MMAX_STEP);
@@ -8129,11 +8135,9 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double mean, MMAX_
 #    undef MMAX_STEP
 }
 
-/* Means up to which nothing overflows that comes to a finite gx: for SoftMax all, whose w sum to 1. */
-#    define MMAX_HAS_LARGE(function) ((function) != MMAX_BACK_SOFTMAX)
-#    define MMAX_MOST_MEAN(function) \
-        (MMAX_HAS_LARGE(function) ? MMAX_REAL_MAX * (mmax_real)MMAX_TWO_TO_MINUS_64 : MMAX_REAL_MAX)
-#    define MMAX_SHRUNK 9.313225746154785e-10 /* 2^-30: a sum of 2^24 numbers is far from MMAX_REAL_MAX */
+/* Means up to which nothing overflows that comes to a finite gx. */
+#    define MMAX_MOST_MEAN (MMAX_REAL_MAX * (mmax_real)MMAX_TWO_TO_MINUS_64)
+#    define MMAX_SHRUNK    9.313225746154785e-10 /* 2^-30: a sum of 2^24 numbers is far from MMAX_REAL_MAX */
 
 /* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where
  * back_sums says so. The mean of a row of one chunk has the digits of the type, unless it overflows there or there is
@@ -8154,16 +8158,12 @@ MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c
     }
     products = MMAX_(sum_total)(&sums[0]);
     weights = MMAX_IS_TWO(function) ? MMAX_(sum_total)(&sums[1]) : 0;
-    mean = weights != 0 ? products / weights : products;
-    if (function != MMAX_BACK_LOG) {
-        mean = MMAX_(in_range)(mean);
-    }
+    mean = MMAX_(in_range)(weights != 0 ? products / weights : products);
     return good && mmax_f64_is_finite(products) ? mean : mmax_f64_from_bits(0x7ff8000000000000);
 }
 
 /* A mean above the bound, or NaN */
-#    define MMAX_IS_LARGE(mean, function) \
-        (mmax_f64_is_nan(mean) || (mean) > MMAX_MOST_MEAN(function) || (mean) < -MMAX_MOST_MEAN(function))
+#    define MMAX_IS_LARGE(mean) (mmax_f64_is_nan(mean) || (mean) > MMAX_MOST_MEAN || (mean) < -MMAX_MOST_MEAN)
 
 /* Any row. */
 MMAX_INLINE void MMAX_(back_row)(MMAX_(back) r, MMAX_(slopes) * slopes, const MMAX_(call) * c, int function, int order,
@@ -8172,7 +8172,7 @@ MMAX_INLINE void MMAX_(back_row)(MMAX_(back) r, MMAX_(slopes) * slopes, const MM
     double mean;
     r.shrunk = 1;
     mean = MMAX_(back_mean)(&r, c, function, order, 1);
-    if (MMAX_HAS_LARGE(function) && MMAX_IS_LARGE(mean, function)) {
+    if (MMAX_IS_LARGE(mean)) {
         r.shrunk = (mmax_real)MMAX_SHRUNK;
         mean = MMAX_(back_mean)(&r, c, function, order, 1);
     }
@@ -8203,7 +8203,7 @@ MMAX_STATIC void MMAX_(back_sigma_row)(MMAX_(back) r, MMAX_(slopes) * slopes, co
 MMAX_INLINE void MMAX_(back_end)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes, const MMAX_(call) * c,
                                  int function, int order, int params, int fetch, const MMAX_(back) * next)
 {
-    const int usual = MMAX_FAST && !MMAX_IS_LARGE(mean, function);
+    const int usual = MMAX_FAST && !MMAX_IS_LARGE(mean);
     if (usual && params && !r->gx) {
         MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, NULL);
     } else if (usual && MMAX_TOGETHER && fetch) {
@@ -8248,7 +8248,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const mmax_vec scale = mmax_v_set((mmax_real)c->scale), bound = MMAX_(safe_squares)(c);
-    const mmax_vec most = mmax_v_set(MMAX_MOST_MEAN(function));
+    const mmax_vec most = mmax_v_set(MMAX_MOST_MEAN);
     const MMAX_(origin) o = MMAX_(log_origin)();
     const int sum_count = 1 + MMAX_IS_TWO(function);
     const size_t n = shape == MMAX_SHAPE_PAIR ? MMAX_PAIR : first->n;
@@ -8266,7 +8266,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
         kinks = slopes->kinks;
     }
     for (; done < rows; ++done) {
-        mmax_vec mean, minus_mean, lanes_[2][MMAX_REGS], squares[MMAX_REGS];
+        mmax_vec mean, lanes_[2][MMAX_REGS], squares[MMAX_REGS];
         mmax_mask bad = mmax_m_none();
         int rooted = 0; /* whether gx has the roots */
         MMAX_EACH(k) { squares[k] = zero; }
@@ -8287,7 +8287,7 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
         }
         if (!by_bits) {
             bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));
-        } else if (MMAX_UNLIKELY(!mmax_is_within(MMAX_(lane)(mean), MMAX_MOST_MEAN(function)))) {
+        } else if (MMAX_UNLIKELY(!mmax_is_within(MMAX_(lane)(mean), MMAX_MOST_MEAN))) {
             break;
         }
         if (order && !careful) {
@@ -8296,16 +8296,15 @@ MMAX_INLINE size_t MMAX_(back_short)(const MMAX_(back) * first, size_t rows, MMA
         if (MMAX_UNLIKELY(mmax_m_bits(bad) != 0)) {
             break;
         }
-        minus_mean = mmax_v_sub(zero, mean);
         rooted = row.roots;
-#        define MMAX_STEP(at, left, k, part)                           \
-            MMAX_GRADIENT(&row, at, left, minus_mean, lanes_##part, k) \
-            if (fetches) {                                             \
-                MMAX_(fetch_after)(row.gy + at, gy_stride, k);         \
-                MMAX_(fetch_after)(row.y + at, y_stride, k);           \
-            }                                                          \
-            if (!params || row.gx) {                                   \
-                MMAX_(store_upto)(row.gx + at, left, g_);              \
+#        define MMAX_STEP(at, left, k, part)                     \
+            MMAX_GRADIENT(&row, at, left, mean, lanes_##part, k) \
+            if (fetches) {                                       \
+                MMAX_(fetch_after)(row.gy + at, gy_stride, k);   \
+                MMAX_(fetch_after)(row.y + at, y_stride, k);     \
+            }                                                    \
+            if (!params || row.gx) {                             \
+                MMAX_(store_upto)(row.gx + at, left, g_);        \
             }
         if (params && MMAX_CALL_REGS > 1) {
             MMAX_SWEEP_ON(n, slopes, 4 * order, MMAX_STEP);
@@ -8382,10 +8381,10 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
     const MMAX_(origin) o = MMAX_(log_origin)();
     const size_t n = s->cols;
     MMAX_LINE mmax_real sums[MMAX_WIDTH * MMAX_WIDTH];
-    MMAX_LINE mmax_real minus_means[MMAX_WIDTH];
+    MMAX_LINE mmax_real means[MMAX_WIDTH];
     const MMAX_(kinks) kinks = slopes->kinks;
     MMAX_(back) row = *first;
-    mmax_vec squares[MMAX_REGS], means;
+    mmax_vec squares[MMAX_REGS], mean;
     mmax_mask bad = mmax_m_none();
     (void)masked; /* for rows that need care */
     MMAX_EACH(k) { squares[k] = zero; }
@@ -8397,21 +8396,21 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
         mmax_v_store(sums + r * MMAX_WIDTH, MMAX_(halved)(lanes_[0]));
         MMAX_(back_skip)(&row, s, 1);
     }
-    means = MMAX_(across_sum)(sums);
-    mmax_v_store(minus_means, mmax_v_sub(zero, means));
-    bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(means), largest));
+    mean = MMAX_(across_sum)(sums);
+    mmax_v_store(means, mean);
+    bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), mmax_v_set(MMAX_MOST_MEAN)));
     bad = mmax_m_or(bad, mmax_v_nle(MMAX_(halved)(squares), bound));
     if (mmax_m_bits(bad) != 0) {
         return 0;
     }
-#        define MMAX_STEP(r, at, left, lanes, k)                                     \
-            MMAX_(back) each = *first;                                               \
-            MMAX_(back_skip)(&each, s, r);                                           \
-            {                                                                        \
-                MMAX_GRADIENT(&each, at, left, mmax_v_set(minus_means[r]), lanes, k) \
-                if (each.gx) {                                                       \
-                    MMAX_(store_upto)(each.gx + at, left, g_);                       \
-                }                                                                    \
+#        define MMAX_STEP(r, at, left, lanes, k)                               \
+            MMAX_(back) each = *first;                                         \
+            MMAX_(back_skip)(&each, s, r);                                     \
+            {                                                                  \
+                MMAX_GRADIENT(&each, at, left, mmax_v_set(means[r]), lanes, k) \
+                if (each.gx) {                                                 \
+                    MMAX_(store_upto)(each.gx + at, left, g_);                 \
+                }                                                              \
             }
     MMAX_SWEEP_ROWS(MMAX_WIDTH, n, slopes, 4 * order, MMAX_STEP);
 #        undef MMAX_STEP
@@ -8481,7 +8480,6 @@ MMAX_INLINE size_t MMAX_(back_short_rows)(const MMAX_(back) * r, size_t row, int
 #    undef MMAX_GRADIENT
 #    undef MMAX_TERMS
 #    undef MMAX_IS_TWO
-#    undef MMAX_HAS_LARGE
 #    undef MMAX_MOST_MEAN
 #    undef MMAX_SHRUNK
 #    undef MMAX_IS_LARGE

@@ -744,7 +744,7 @@ m("loss: 0 times an infinite grad_scale", "gx[i] == 0 ? 0 :", "", "losses")
 m = function("MMAX_INLINE void MMAX_(prepare_gradient)(")
 m("loss: grad_scale is not limited", "MMAX_(in_range)(targets->grad_scale * c->scale)", "targets->grad_scale * c->scale", "losses")
 m = function("MMAX_INLINE void MMAX_(back_row)(")
-m("backward: large gradients overflow", "MMAX_HAS_LARGE(function) &&", "0 &&", "special_cases")
+m("backward: large gradients overflow", "MMAX_IS_LARGE(mean)", "0", "special_cases")
 m("backward: what is shrunk stays so", "r.shrunk = (mmax_real)MMAX_SHRUNK;", "", "special_cases")
 m = function("MMAX_INLINE void MMAX_(back_gradients)(")
 m("backward: large gradients are not restored", "c->scale / (double)r->shrunk", "c->scale", "special_cases")
@@ -859,7 +859,6 @@ m("backward: large x are not seen", "MMAX_EACH(k) { bad = mmax_m_or(bad, mmax_v_
 
 m = function("MMAX_INLINE double MMAX_(back_mean)(", "avx2")
 m("backward: not the mean of the support", "weights != 0 ? products / weights : products", "products", "backward")
-m("backward: a mean beyond the type", "mean = MMAX_(in_range)(mean);", "", "special_cases backward")
 m("backward: a short row's mean may overflow", "good && mmax_is_finite(totals[0])", "good", "special_cases")
 m("backward: no row needs care", "good && mmax_f64_is_finite(products) ? mean", "1 ? mean", "special_cases")
 
@@ -874,13 +873,13 @@ m = function("MMAX_INLINE size_t MMAX_(back_short)(", "avx2")
 m("backward, short rows: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));", "",
   "special_cases")
 m("backward, short rows: those with NaN as well, by their bits",
-  "MMAX_UNLIKELY(!mmax_is_within(MMAX_(lane)(mean), MMAX_MOST_MEAN(function)))", "0", "special_cases")
+  "MMAX_UNLIKELY(!mmax_is_within(MMAX_(lane)(mean), MMAX_MOST_MEAN))", "0", "special_cases")
 m("backward, short rows: large scores as well", "mmax_v_nle(one ? squares[0] : MMAX_(halved)(squares), bound)",
   "mmax_m_none()", "bits special_cases")
 m("backward, short rows: roots of entmax15 that were never stored", "rooted = row.roots;", "rooted = 1;", "bits")
 m("backward, short rows: gy's stride for y", "row.y += y_stride;", "row.y += gy_stride;", "memory bits")
 m("backward, short rows: x stays", "row.x += x_stride;", "", "backward memory bits")
-m("backward, short rows: gx is written, though left out", "if (!params || row.gx) {                                   \\",
+m("backward, short rows: gx is written, though left out", "if (!params || row.gx) {                             \\",
   "if (1) { \\", "backward")
 
 m = function("MMAX_INLINE size_t MMAX_(back_short)(", "avx512")
@@ -890,7 +889,7 @@ m("backward, short rows: gp misses the last rows", "MMAX_CALL_STORE(lanes_all_, 
   "backward bits")
 
 m = function("MMAX_INLINE size_t MMAX_(back_group)(", "avx2")
-m("backward, groups: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(means), largest));", "",
+m("backward, groups: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), mmax_v_set(MMAX_MOST_MEAN)));", "",
   "bits special_cases")
 m("backward, groups: large scores as well", "bad = mmax_m_or(bad, mmax_v_nle(MMAX_(halved)(squares), bound));", "",
   "bits special_cases")
@@ -916,7 +915,11 @@ m("backward: an infinite logarithm is not seen", "bad = mmax_m_or(bad, mmax_m_an
 m = function("#    define MMAX_SWEEP_PAIRS(n, sums, sum_count, totals, step)", "sse2")
 m("backward: short rows alone are summed up in double", "(n) <= MMAX_EXP_CHUNK;", "0;", "bits backward")
 
-m = function("#    define MMAX_GRADIENT(r, at, left, minus_mean, lanes, k)", "avx2")
+m = function("#    define MMAX_GRADIENT(r, at, left, mean, lanes, k)", "avx2")
+m("backward of softmax: a scale above 1 is forgotten", "mmax_v_mul(w_, mmax_v_max(one_, scale))", "w_", "backward")
+m("backward of softmax: a scale below 1 is forgotten", "down_ = mmax_v_min(one_, scale)", "down_ = one_", "backward")
+m("backward of softmax: a large gy overflows by the scale", "mmax_v_mul(w_, mmax_v_max(one_, scale)), mmax_v_fma(gy_, down_, less_)",
+  "w_, mmax_v_mul(mmax_v_max(one_, scale), mmax_v_fma(gy_, down_, less_))", "special_cases")
 m("backward, short rows: the sign of 0 at a mask", "if (masks || (careful", "if ((careful", "environment")
 
 m = function("#    define MMAX_LOADS(r, at, left)")
