@@ -2960,8 +2960,10 @@ MMAX_INLINE mmax_real MMAX_(tree_total)(const mmax_vec *pair) { return MMAX_(lan
 
 /* ---- what a call prepares once ---- */
 
-/* Where sigma turns or has a kink, in order, sigma there, and whether it begins to fall there. */
+/* Where sigma turns or has a kink, in order, sigma there, and whether it begins to fall there. As the rest of a call
+ * does not change, what it remembers from row to row is here, too: */
 typedef struct MMAX_(turns) {
+    int masks; /* how many of the last two long rows had any, if the last one had */
     int count;
     mmax_real at[9], score[9];
     int falls[9];
@@ -2981,6 +2983,7 @@ typedef struct MMAX_(call) {
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
     const MMAX_(turns) * turns;   /* NULL: not asked for */
+    int *masks;                   /* MultiMax: see MMAX_(turns) */
     double gx_scale;              /* losses: see prepare_gradient */
     int peaks;                    /* whether sigma's peak may stand for the largest score */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
@@ -3325,6 +3328,8 @@ MMAX_INLINE void MMAX_(prepare_sigma)(MMAX_(call) * c, MMAX_(turns) * turns, dou
 {
     MMAX_(prepare)(c, scale, p, 0);
     c->peaks = peaks;
+    c->masks = &turns->masks;
+    turns->masks = 0;
     if (cols >= MMAX_TURNS_LEAST(c) && c->safe > 0) {
         MMAX_(find_turns)(turns, p, (double)c->safe);
         for (int i = 0; i < turns->count; ++i) {
@@ -3970,34 +3975,35 @@ MMAX_INLINE int MMAX_(bounded_row)(MMAX_(extremes) * e, mmax_real *y, const mmax
 MMAX_INLINE int MMAX_(begin_sigma)(MMAX_(origin) * o, int *careful, mmax_real *y, const mmax_real *x, size_t n,
                                    const MMAX_(call) * c, int function)
 {
-    const int store = y != NULL && y != x;
-    int whole = 0, masks = 0; /* whether the row has been taken as a whole, or with masks */
+    const int store = y != NULL && y != x, turns = c->turns && n >= MMAX_TURNS_LEAST(c);
+    int guess, taken = 0, masks = 0;
     MMAX_(extremes) e;
     *careful = 0;
     if (n == 0) {
         return MMAX_IS_EMPTY;
     }
-    if (c->turns && n >= MMAX_TURNS_LEAST(c) && MMAX_(bounded_row)(&e, store ? y : NULL, x, n, c, function)) {
-        if (y && !store) {
-            MMAX_(store_sigma)(y, x, n, c, function, 0);
+    /* Most masks are at an end, where a row was padded, or in every row. Where bounds may serve, a wrong guess costs
+     * more, and only two rows make one. */
+    guess = *c->masks > turns || mmax_is_masked(x[0]) || mmax_is_masked(x[n - 1]);
+    for (int first = 1; first >= 0 && !taken; --first) { /* one copy of each way, in either order */
+        if (first == guess) {
+            masks = MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1, store);
+            taken = masks && (!first || !turns || e.min < -MMAX_REAL_MAX); /* bounds come before, where they may */
+        } else if (turns && MMAX_(bounded_row)(&e, store ? y : NULL, x, n, c, function)) {
+            taken = 1;
+        } else {
+            taken = store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 1)
+                          : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 0);
         }
-        *o = MMAX_(origin_of)(&e, n, c);
-        return MMAX_IS_NORMAL;
     }
-    /* Most masks are at an end, where a row was padded. */
-    if (!(mmax_is_masked(x[0]) || mmax_is_masked(x[n - 1]))) {
-        whole = store ? MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 1)
-                      : MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 0, 0);
-    }
-    if (!whole) {
-        masks = MMAX_(sigma_row)(&e, y, x, n, c, function, 0, 1, store);
-    }
-    if (!whole && !masks) {
+    if (!taken) {
         *careful = 1;
         if (!MMAX_(sigma_row)(&e, y, x, n, c, function, 1, 0, 0)) {
             return MMAX_IS_NAN;
         }
     }
+    masks = masks && e.min < -MMAX_REAL_MAX;
+    *c->masks = masks ? 1 + (*c->masks > 0) : 0;
     if (e.max < -MMAX_REAL_MAX) {
         return MMAX_IS_EMPTY;
     }
@@ -4995,7 +5001,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
         }
         for (int first = 1; first >= 0; --first) { /* one copy of both passes, in either order */
             if (first == overlap) {
-                if (!(together && next_count == MMAX_WIDTH && begin_rows(next, c))) {
+                if (!(together && next_count == MMAX_WIDTH && !(sigma && *c->masks) && begin_rows(next, c))) {
                     for (size_t i = 0; i < next_count; ++i) {
                         MMAX_(row_begin)(&next[i], c, f, logs);
                     }

@@ -194,6 +194,8 @@ m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "f
 m("in place: masked scores are sigma's", "*careful || masks)", "*careful)", "bits special_cases")
 m("masked rows: one without weights is not empty", "if (e.max < -MMAX_REAL_MAX) {", "if (0) {", "special_cases")
 m("masked rows: losses take sigma again without care", "*careful |= masks && !c->clears;", "", "losses special_cases bits")
+m("masked rows: those after them have no bounds", "(!first || !turns || e.min < -MMAX_REAL_MAX)", "1",
+  "losses")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(masked_score)(", "avx2")
 m("masked rows: sigma has a score for masks", "mmax_v_select(active, MMAX_(score)(*logit, c, function, 0), masked)",
