@@ -5641,12 +5641,12 @@ MMAX_INLINE MMAX_(kinks) MMAX_(kinks_of)(const mmax_multimax_params *p, const MM
 /* max(b - s, 0) and max(s - d, 0); `careful` keeps them finite for scores above the safe bound */
 MMAX_INLINE mmax_vec MMAX_(below_kink)(mmax_vec b, mmax_vec s, int careful)
 {
-    const mmax_vec u = mmax_v_sub(b, mmax_v_min(s, b));
+    const mmax_vec u = mmax_v_max(mmax_v_sub(b, s), mmax_v_zero());
     return careful ? mmax_v_min(u, mmax_v_set(MMAX_REAL_MAX)) : u;
 }
 MMAX_INLINE mmax_vec MMAX_(above_kink)(mmax_vec d, mmax_vec s, int careful)
 {
-    const mmax_vec v = mmax_v_sub(mmax_v_max(s, d), d);
+    const mmax_vec v = mmax_v_max(mmax_v_sub(s, d), mmax_v_zero());
     return careful ? mmax_v_min(v, mmax_v_set(MMAX_REAL_MAX)) : v;
 }
 
