@@ -2960,14 +2960,17 @@ MMAX_INLINE mmax_real MMAX_(tree_total)(const mmax_vec *pair) { return MMAX_(lan
 
 /* ---- what a call prepares once ---- */
 
-/* Where sigma turns or has a kink, in order, sigma there, and whether it begins to fall there. As the rest of a call
- * does not change, what it remembers from row to row is here, too: */
+/* Where sigma turns or has a kink, in order, sigma there, and whether it begins to fall there. */
 typedef struct MMAX_(turns) {
-    int masks; /* how many of the last two long rows had any, if the last one had */
     int count;
     mmax_real at[9], score[9];
     int falls[9];
 } MMAX_(turns);
+/* What a call of MultiMax has besides. Kernels copy MMAX_(call): what changes from row to row is here. */
+typedef struct MMAX_(sigma_state) {
+    MMAX_(turns) turns;
+    int masks; /* how many of the last two long rows, or blocks of one, had any, if the last one had */
+} MMAX_(sigma_state);
 
 typedef struct MMAX_(call) {
     double scale;
@@ -2983,7 +2986,7 @@ typedef struct MMAX_(call) {
     mmax_real below[2], above[2]; /* 1 - t_b and t_d - 1 */
     mmax_real safe;               /* MultiMax: for |s| up to it, nothing in sigma overflows */
     const MMAX_(turns) * turns;   /* NULL: not asked for */
-    int *masks;                   /* MultiMax: see MMAX_(turns) */
+    int *masks;                   /* MultiMax: see MMAX_(sigma_state) */
     double gx_scale;              /* losses: see prepare_gradient */
     int peaks;                    /* whether sigma's peak may stand for the largest score */
     int general;                  /* every row is a MMAX_ROW_GENERAL one */
@@ -3323,13 +3326,14 @@ MMAX_INLINE mmax_vec MMAX_(score)(mmax_vec x, const MMAX_(call) * c, int functio
 
 /* What MultiMax prepares: also where sigma turns, for rows that gain by it. */
 #    define MMAX_TURNS_LEAST(c) ((c)->peaks ? (size_t)(MMAX_SHORT + 1) : (size_t)65536)
-MMAX_INLINE void MMAX_(prepare_sigma)(MMAX_(call) * c, MMAX_(turns) * turns, double scale,
+MMAX_INLINE void MMAX_(prepare_sigma)(MMAX_(call) * c, MMAX_(sigma_state) * state, double scale,
                                       const mmax_multimax_params *p, size_t cols, int peaks)
 {
+    MMAX_(turns) *const turns = &state->turns;
     MMAX_(prepare)(c, scale, p, 0);
     c->peaks = peaks;
-    c->masks = &turns->masks;
-    turns->masks = 0;
+    c->masks = &state->masks;
+    state->masks = 0;
     if (cols >= MMAX_TURNS_LEAST(c) && c->safe > 0) {
         MMAX_(find_turns)(turns, p, (double)c->safe);
         for (int i = 0; i < turns->count; ++i) {
@@ -5461,10 +5465,10 @@ MMAX_STATIC void MMAX_(softmax)(mmax_real *y, const mmax_real *x, const mmax_sha
 }
 MMAX_STATIC void MMAX_(multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p, const mmax_shape *s)
 {
-    MMAX_(turns) turns;
+    MMAX_(sigma_state) state;
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 0);
+    MMAX_(prepare_sigma)(&c, &state, s->scale, p, s->cols, 0);
     c.clears = 1;
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax1, multimax1, weights_of_group, MMAX_MOST_ALONE));
@@ -5592,10 +5596,10 @@ MMAX_STATIC void MMAX_(log_softmax)(mmax_real *y, const mmax_real *x, const mmax
 MMAX_STATIC void MMAX_(log_multimax)(mmax_real *y, const mmax_real *x, const mmax_multimax_params *p,
                                      const mmax_shape *s)
 {
-    MMAX_(turns) turns;
+    MMAX_(sigma_state) state;
     MMAX_(call) c;
     const MMAX_(batch) b = MMAX_(batch_of)(y, x, s->y_stride, s);
-    MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 0);
+    MMAX_(prepare_sigma)(&c, &state, s->scale, p, s->cols, 0);
     if (p->order == 1) {
         MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(multimax1, log_multimax1, log_multimax1_of_group, 1));
     } else {
@@ -6340,11 +6344,11 @@ MMAX_STATIC void MMAX_(softmax_loss)(double *loss, mmax_real *gx, const mmax_rea
 MMAX_STATIC void MMAX_(multimax_loss)(double *loss, mmax_real *gx, mmax_multimax_grads *gp, const mmax_real *x,
                                       const mmax_multimax_params *p, const mmax_targets *targets, const mmax_shape *s)
 {
-    MMAX_(turns) turns;
+    MMAX_(sigma_state) state;
     MMAX_(slopes) slopes;
     MMAX_(call) c;
     MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
-    MMAX_(prepare_sigma)(&c, &turns, s->scale, p, s->cols, 1);
+    MMAX_(prepare_sigma)(&c, &state, s->scale, p, s->cols, 1);
     MMAX_(prepare_gradient)(&c, targets);
     MMAX_(slopes_begin)(&slopes, p, &c, c.gx_scale);
     b.slopes = &slopes;

@@ -2,7 +2,7 @@
 # analyze.sh [WORD...]: static analysis of the header's implementation: clang-tidy (.clang-tidy), cppcheck and
 # gcc -fanalyzer. One line a case, with what was found below it; fails if anything was. Some minutes on one core.
 #
-#     sh tests/analyze.sh                  all that is installed (apt-get install -y clang-tidy cppcheck gcc)
+#     sh tests/analyze.sh                  all that is installed (apt-get install -y clang-tidy cppcheck gcc wasi-libc)
 #     sh tests/analyze.sh tidy cppcheck    the cases whose name holds one of the words
 set -u
 tests=$(cd "$(dirname "$0")" && pwd) || exit 2
@@ -57,7 +57,8 @@ tidy 'shared mode' shared.c
 tidy 'MULTIMAX_NO_SIMD' plain.c -DMULTIMAX_NO_SIMD
 tidy '-Ofast -march=native' plain.c -Ofast -march=native
 tidy '--target=aarch64-linux-gnu' plain.c --target=aarch64-linux-gnu
-tidy '--target=wasm32-wasi' plain.c --target=wasm32-wasi -isystem /usr/include/wasm32-wasi -msimd128
+wasi=/usr/include/wasm32-wasi # of wasi-libc
+[ ! -d $wasi ] || tidy '--target=wasm32-wasi' plain.c --target=wasm32-wasi -isystem $wasi -msimd128
 
 # ---- cppcheck, as gcc on x86-64 ----
 # It takes an address within an array for a value; and what a first loop sets and a second one uses, each under the same

@@ -302,15 +302,15 @@ static void test_turns(void)
         for (int repeat = 0; repeat < 3000; ++repeat) {
             mmax_multimax_params p = mmax_multimax_identity(2);
             mmax_call_scalar_f64 c;
-            mmax_turns_scalar_f64 turns;
+            mmax_sigma_state_scalar_f64 state;
             for (int i = 0; i < 2; ++i) {
                 p.t_b[i] = 1 + (i ? 0.2 : 1.5) * random_normal();
                 p.t_d[i] = 1 + (i ? 0.2 : 1.5) * random_normal();
                 p.b[i] = random_below(4) ? random_normal() : 0;
                 p.d[i] = random_below(4) ? random_normal() : p.b[1 - i];
             }
-            mmax_prepare_sigma_scalar_f64(&c, &turns, 1, &p, 1000, 1);
-            CHECK(c.turns && turns.count >= 4 && turns.count <= 9, "%d turns", turns.count);
+            mmax_prepare_sigma_scalar_f64(&c, &state, 1, &p, 1000, 1);
+            CHECK(c.turns && state.turns.count >= 4 && state.turns.count <= 9, "%d turns", state.turns.count);
             for (int k = 0; k < 4; ++k) {
                 const double from = 4 * random_normal();
                 peaks += check_bounds(&c, from, from + 10 * random_uniform());
@@ -320,10 +320,10 @@ static void test_turns(void)
     }
     TEST("scores beyond the safe bound have no bounds") {
         mmax_multimax_params p = mmax_multimax_identity(2);
-        mmax_turns_scalar_f64 turns;
+        mmax_sigma_state_scalar_f64 state;
         mmax_call_scalar_f64 c;
         mmax_extremes_scalar_f64 logits = {0, 0, 0, 0}, e = {0, 0, 0, 0};
-        mmax_prepare_sigma_scalar_f64(&c, &turns, 2, &p, 1000, 1);
+        mmax_prepare_sigma_scalar_f64(&c, &state, 2, &p, 1000, 1);
         logits.min = -c.safe / 2;
         logits.max = c.safe / 2;
         CHECK(mmax_sigma_bounds_scalar_f64(&e, &logits, &c, MMAX_MULTIMAX2) && e.max == c.safe, "to %g", e.max);
