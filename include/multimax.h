@@ -3821,8 +3821,8 @@ MMAX_INLINE void MMAX_(short_mean)(double *sum, double *count, const mmax_real *
     for (size_t at = 0, k = 0; at < n; at += MMAX_WIDTH, k = (k + 1) % MMAX_CALL_REGS) {
         const mmax_vec logit = MMAX_(load_upto)(x + at, (ptrdiff_t)(n - at), masked);
         const mmax_mask active = mmax_v_nle(logit, masked);
-        sums[k] = mmax_v_add(sums[k], mmax_v_keep(active, logit));
-        ones[k] = mmax_v_add(ones[k], mmax_v_keep(active, one));
+        sums[k] = mmax_v_add_where(active, sums[k], logit);
+        ones[k] = mmax_v_add_where(active, ones[k], one);
     }
     *sum = (double)MMAX_(lane)(mmax_v_hsum(MMAX_(halved_of)(sums, MMAX_CALL_REGS)));
     *count = (double)MMAX_(lane)(mmax_v_hsum(MMAX_(halved_of)(ones, MMAX_CALL_REGS)));
@@ -3839,11 +3839,11 @@ MMAX_STATIC void MMAX_(careful_mean)(double *mean, const mmax_real *x, size_t n)
     } else {
         MMAX_(sum) sums[2];
         MMAX_(sums_clear)(sums, 2);
-#    define MMAX_STEP(at, left, k, part)                                                 \
-        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);                   \
-        const mmax_mask active = mmax_v_nle(logit, masked);                              \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, logit)); \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));
+#    define MMAX_STEP(at, left, k, part)                                          \
+        const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);            \
+        const mmax_mask active = mmax_v_nle(logit, masked);                       \
+        lanes_##part[0][k] = mmax_v_add_where(active, lanes_##part[0][k], logit); \
+        lanes_##part[1][k] = mmax_v_add_where(active, lanes_##part[1][k], one);
         MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
         sum = MMAX_(sum_total)(&sums[0]);
@@ -4245,7 +4245,7 @@ MMAX_STATIC double MMAX_(rest_of)(const mmax_real *e, size_t n, double others, d
     MMAX_(sums_clear)(sum, 1);
 #    define MMAX_STEP(at, left, k, part)                                   \
         const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero()); \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(mmax_v_lt(e_, limit), e_));
+        lanes_##part[0][k] = mmax_v_add_where(mmax_v_lt(e_, limit), lanes_##part[0][k], e_);
     MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
 #    undef MMAX_STEP
     return (others + MMAX_(sum_total)(sum)) / e_max;
@@ -5801,9 +5801,9 @@ MMAX_INLINE MMAX_(spread)
         const mmax_mask low = mmax_m_and(active, mmax_v_lt(logit, mmax_v_set(o->mean)));                    \
         const mmax_vec score = mmax_v_max(MMAX_(score)(logit, c, function, 1), mmax_v_set(-MMAX_REAL_MAX)); \
         const mmax_vec below = mmax_v_sub(max, mmax_v_product(score, tiny));                                \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active, below));                    \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active, one));                      \
-        lanes_##part[2][k] = mmax_v_add(lanes_##part[2][k], mmax_v_keep(low, one));
+        lanes_##part[0][k] = mmax_v_add_where(active, lanes_##part[0][k], below);                           \
+        lanes_##part[1][k] = mmax_v_add_where(active, lanes_##part[1][k], one);                             \
+        lanes_##part[2][k] = mmax_v_add_where(low, lanes_##part[2][k], one);
         MMAX_SWEEP_SUM(n, sums, 3, MMAX_STEP);
 #    undef MMAX_STEP
         spread.below_max = MMAX_(sum_total)(&sums[0]);
@@ -6576,16 +6576,16 @@ MMAX_INLINE MMAX_(above) MMAX_(sums_above)(MMAX_(candidates) * w, mmax_real t, c
         w->next = w->count = 0;
         MMAX_(collect)(w);
     }
-#    define MMAX_STEP(at, left, k, part)                                               \
-        const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);          \
-        const mmax_vec u_ = MMAX_(below_unit)(x_, &w->units, c);                       \
-        const mmax_vec v_ = mmax_v_sub(u_, tau);                                       \
-        const mmax_mask above_ = mmax_v_nle(v_, zero);                                 \
-        const mmax_vec kept_ = mmax_v_keep(above_, v_);                                \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(above_, one)); \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);                    \
-        if (function == MMAX_ENTMAX15) {                                               \
-            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);         \
+#    define MMAX_STEP(at, left, k, part)                                        \
+        const mmax_vec x_ = MMAX_(load_upto)(w->near_top + at, left, masked);   \
+        const mmax_vec u_ = MMAX_(below_unit)(x_, &w->units, c);                \
+        const mmax_vec v_ = mmax_v_sub(u_, tau);                                \
+        const mmax_mask above_ = mmax_v_nle(v_, zero);                          \
+        const mmax_vec kept_ = mmax_v_keep(above_, v_);                         \
+        lanes_##part[0][k] = mmax_v_add_where(above_, lanes_##part[0][k], one); \
+        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], kept_);             \
+        if (function == MMAX_ENTMAX15) {                                        \
+            lanes_##part[2][k] = mmax_v_fma(kept_, kept_, lanes_##part[2][k]);  \
         }
     for (;;) {
         const size_t count = w->count < w->room ? w->count : w->room;
@@ -7580,7 +7580,7 @@ MMAX_STATIC double MMAX_(count_active)(mmax_real *lowest, const mmax_real *x, si
         const mmax_vec logit = MMAX_(load_upto)(x + at, left, masked);       \
         const mmax_mask active_ = mmax_v_nle(logit, masked);                 \
         low[k] = mmax_v_min(mmax_v_select(active_, logit, highest), low[k]); \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(active_, one));
+        lanes_##part[0][k] = mmax_v_add_where(active_, lanes_##part[0][k], one);
     MMAX_SWEEP_SUM(n, active, 1, MMAX_STEP);
 #    undef MMAX_STEP
     MMAX_EACH(k) { low[0] = mmax_v_min(low[k], low[0]); }
@@ -8644,16 +8644,16 @@ MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, size_t i, const MMA
     double active, top;
     MMAX_(sums_clear)(sums, 2);
     MMAX_EACH(k) { max_x[k] = max_y[k] = zero; }
-#    define MMAX_STEP(at, left, k, part)                                                    \
-        MMAX_SINH_LOADS(at, left)                                                           \
-        const mmax_vec x_ = MMAX_(load_upto)(r->x + at, left, zero);                        \
-        const mmax_vec size_ = mmax_v_abs(masks ? mmax_v_keep(active_, x_) : x_);           \
-        bad = mmax_m_or(bad, mmax_v_nle(size_, largest));                                   \
-        max_x[k] = mmax_v_max(size_, max_x[k]);                                             \
-        max_y[k] = mmax_v_max(mmax_v_abs(y_), max_y[k]);                                    \
-        lanes_##part[0][k] = mmax_v_fma(y_, gy_, lanes_##part[0][k]);                       \
-        if (masks) {                                                                        \
-            lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(active_, one)); \
+#    define MMAX_STEP(at, left, k, part)                                             \
+        MMAX_SINH_LOADS(at, left)                                                    \
+        const mmax_vec x_ = MMAX_(load_upto)(r->x + at, left, zero);                 \
+        const mmax_vec size_ = mmax_v_abs(masks ? mmax_v_keep(active_, x_) : x_);    \
+        bad = mmax_m_or(bad, mmax_v_nle(size_, largest));                            \
+        max_x[k] = mmax_v_max(size_, max_x[k]);                                      \
+        max_y[k] = mmax_v_max(mmax_v_abs(y_), max_y[k]);                             \
+        lanes_##part[0][k] = mmax_v_fma(y_, gy_, lanes_##part[0][k]);                \
+        if (masks) {                                                                 \
+            lanes_##part[1][k] = mmax_v_add_where(active_, lanes_##part[1][k], one); \
         }
     MMAX_SWEEP_SUM(r->n, sums, masks ? 2 : 1, MMAX_STEP);
 #    undef MMAX_STEP
@@ -8795,8 +8795,8 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
                 term_ = MMAX_(weight)(z_, active_, o, c, MMAX_BACK_LOG);                                        \
             }                                                                                                   \
         }                                                                                                       \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], mmax_v_keep(chosen_, term_));                       \
-        lanes_##part[1][k] = mmax_v_add(lanes_##part[1][k], mmax_v_keep(chosen_, one));
+        lanes_##part[0][k] = mmax_v_add_where(chosen_, lanes_##part[0][k], term_);                              \
+        lanes_##part[1][k] = mmax_v_add_where(chosen_, lanes_##part[1][k], one);
     MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
     {
