@@ -8087,13 +8087,13 @@ MMAX_INLINE mmax_vec MMAX_(safe_squares)(const MMAX_(call) * c)
 
 /* First pass: the sums; of a row of one chunk, `totals` in the digits of the type. Returns whether nothing was bad. */
 MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, mmax_real *totals, const MMAX_(back) * r, const MMAX_(call) * c,
-                                 int function, int order, int careful)
+                                 int function, int order, int careful, int masks)
 {
     /* c scales x; the exponentials of the logarithms are of y itself. */
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const int rooted = 0, masks = 0, shrinks = careful;
+    const int rooted = 0, shrinks = careful;
     mmax_mask bad = mmax_m_none();
     mmax_vec squares[MMAX_REGS]; /* of x: none of them is above their sum */
     MMAX_(sums_clear)(sums, 1 + MMAX_IS_TWO(function));
@@ -8108,28 +8108,30 @@ MMAX_INLINE int MMAX_(back_sums)(MMAX_(sum) * sums, mmax_real *totals, const MMA
     return mmax_m_bits(bad) == 0;
 }
 
-/* Second pass; asks for the data of the row `next`, unless that is NULL. */
-MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double row_mean, MMAX_(slopes) * slopes,
+/* Second pass; asks for the data of the row `next`, if `fetches` says so. */
+MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * of, double row_mean, MMAX_(slopes) * slopes,
                                        const MMAX_(call) * c, int function, int order, int params, int careful,
-                                       int store, const MMAX_(back) * next)
+                                       int masks, int store, int fetches, const MMAX_(back) * next)
 {
+    /* Copies, which no store to gx can change. */
+    const MMAX_(back) row = *of, after = fetches ? *next : row, *const r = &row;
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
     const double to_gx = MMAX_(in_range)(careful && !order ? c->scale / (double)r->shrunk : c->scale);
     const mmax_vec mean = mmax_v_set((mmax_real)row_mean), scale = mmax_v_set((mmax_real)to_gx);
     const MMAX_(origin) o = MMAX_(log_origin)();
-    const int rooted = r->roots, masks = 0, shrinks = careful;
+    const int rooted = r->roots, shrinks = careful;
     MMAX_(kinks) kinks;
     if (order) {
         kinks = slopes->kinks;
     }
 #    define MMAX_STEP(at, left, k, part)                  \
         MMAX_GRADIENT(r, at, left, mean, lanes_##part, k) \
-        if (MMAX_TOGETHER && next) {                      \
-            MMAX_(fetch)(next->gy + at, k);               \
-            MMAX_(fetch)(next->y + at, k);                \
+        if (MMAX_TOGETHER && fetches) {                   \
+            MMAX_(fetch)(after.gy + at, k);               \
+            MMAX_(fetch)(after.y + at, k);                \
             if (order) {                                  \
-                MMAX_(fetch)(next->x + at, k);            \
+                MMAX_(fetch)(after.x + at, k);            \
             }                                             \
         }                                                 \
         if (store) {                                      \
@@ -8152,11 +8154,12 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * r, double row_mean, M
 /* The first pass: the mean of gy under w; for log_softmax, the sum of gy. NaN where that is not finite or where
  * back_sums says so. The mean of a row of one chunk has the digits of the type, unless it overflows there or there is
  * no support. */
-MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c, int function, int order, int careful)
+MMAX_INLINE double MMAX_(back_mean)(const MMAX_(back) * r, const MMAX_(call) * c, int function, int order, int careful,
+                                    int masks)
 {
     MMAX_(sum) sums[2];
     mmax_real totals[2] = {0, 0};
-    const int good = MMAX_(back_sums)(sums, totals, r, c, function, order, careful);
+    const int good = MMAX_(back_sums)(sums, totals, r, c, function, order, careful, masks);
     double mean, products, weights;
     if (r->n <= MMAX_EXP_CHUNK) {
         if (MMAX_IS_TWO(function)) {
@@ -8181,10 +8184,10 @@ MMAX_INLINE void MMAX_(back_row)(MMAX_(back) r, MMAX_(slopes) * slopes, const MM
 {
     double mean;
     r.shrunk = 1;
-    mean = MMAX_(back_mean)(&r, c, function, order, 1);
+    mean = MMAX_(back_mean)(&r, c, function, order, 1, 0);
     if (MMAX_IS_LARGE(mean)) {
         r.shrunk = (mmax_real)MMAX_SHRUNK;
-        mean = MMAX_(back_mean)(&r, c, function, order, 1);
+        mean = MMAX_(back_mean)(&r, c, function, order, 1, 0);
     }
     if (MMAX_UNLIKELY(mmax_f64_is_nan(mean))) {
         if (r.gx) {
@@ -8195,7 +8198,7 @@ MMAX_INLINE void MMAX_(back_row)(MMAX_(back) r, MMAX_(slopes) * slopes, const MM
         }
         return;
     }
-    MMAX_(back_gradients)(&r, mean, slopes, c, function, order, params, 1, r.gx != NULL, NULL);
+    MMAX_(back_gradients)(&r, mean, slopes, c, function, order, params, 1, 0, r.gx != NULL, 0, NULL);
 }
 
 /* Any row of MultiMax or its logarithm, of either order: the second term of order 1 is 0. */
@@ -8209,23 +8212,66 @@ MMAX_STATIC void MMAX_(back_sigma_row)(MMAX_(back) r, MMAX_(slopes) * slopes, co
     }
 }
 
-/* The second pass; without a mean, any row. `fetch` says whether to ask for the data of `next`. */
+/* The second pass over a row of either order that may have masks. */
+MMAX_STATIC void MMAX_(back_masked_row)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes,
+                                        const MMAX_(call) * c, int params)
+{
+    if (params) {
+        MMAX_(back_gradients)(r, mean, slopes, c, MMAX_BACK_SOFTMAX, 2, 1, 0, 1, r->gx != NULL, 0, NULL);
+    } else {
+        MMAX_(back_gradients)(r, mean, slopes, c, MMAX_BACK_SOFTMAX, 2, 0, 0, 1, 1, 0, NULL);
+    }
+}
+
+/* back_mean where care is not needed: without `masks` the mean of a row that has some is NaN. Most are at an end, or in
+ * every row; *masks says whether this one is taken as one that may have some. */
+MMAX_INLINE double MMAX_(usual_mean)(const MMAX_(back) * r, int *masks, const MMAX_(call) * c, int function, int order)
+{
+    double mean = mmax_f64_from_bits(0x7ff8000000000000);
+    if (order && r->n > 0) {
+        *masks |= mmax_is_masked(r->x[0]) || mmax_is_masked(r->x[r->n - 1]);
+    }
+    if (!(order && *masks)) {
+        mean = MMAX_(back_mean)(r, c, function, order, 0, 0);
+    }
+    if (order && mmax_f64_is_nan(mean)) {
+        mean = MMAX_(back_mean)(r, c, function, order, 0, 1);
+        *masks = !mmax_f64_is_nan(mean);
+    }
+    return mean;
+}
+
+/* The second pass, which asks for the data of `next`, unless that is NULL; without a mean, any row. */
 MMAX_INLINE void MMAX_(back_end)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes, const MMAX_(call) * c,
-                                 int function, int order, int params, int fetch, const MMAX_(back) * next)
+                                 int function, int order, int params, int masks, const MMAX_(back) * next)
 {
     const int usual = MMAX_FAST && !MMAX_IS_LARGE(mean);
-    if (usual && params && !r->gx) {
-        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, NULL);
-    } else if (usual && MMAX_TOGETHER && fetch) {
-        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 1, next);
+    if (usual && order && masks) {
+        MMAX_(back_masked_row)(r, mean, slopes, c, params);
+    } else if (usual && params && !r->gx) {
+        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, 0, 0, NULL);
+    } else if (usual && MMAX_TOGETHER && next) {
+        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, 1, 1, next);
     } else if (usual) {
-        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 1, NULL);
+        MMAX_(back_gradients)(r, mean, slopes, c, function, order, params, 0, 0, 1, 0, NULL);
     } else if (order) {
         MMAX_(back_sigma_row)(*r, slopes, c, function, params);
     } else {
         MMAX_(back_row)(*r, NULL, c, function, 0, 0);
     }
 }
+
+#    define MMAX_INSTANCE(name, order, params)                                                             \
+        MMAX_APART void MMAX_(back_end_##name)(const MMAX_(back) * r, double mean, MMAX_(slopes) * slopes, \
+                                               const MMAX_(call) * c, int masks, const MMAX_(back) * next) \
+        {                                                                                                  \
+            MMAX_(back_end)(r, mean, slopes, c, MMAX_BACK_SOFTMAX, order, params, masks, next);            \
+        }
+MMAX_INSTANCE(multimax1, 1, 0)
+MMAX_INSTANCE(multimax2, 2, 0)
+MMAX_INSTANCE(multimax1_params, 1, 1)
+MMAX_INSTANCE(multimax2_params, 2, 1)
+#    undef MMAX_INSTANCE
 
 /* Moves on by some rows. */
 MMAX_INLINE void MMAX_(back_skip)(MMAX_(back) * r, const mmax_shape *s, size_t rows)
@@ -8428,9 +8474,9 @@ MMAX_INLINE size_t MMAX_(back_group)(const MMAX_(back) * first, MMAX_(slopes) * 
 }
 /* The rows of a call, from the one at `row` on, of which `rows` are left, or 1 of those with lengths. */
 #        define MMAX_INSTANCE(name, order, masks)                                                                     \
-            MMAX_STATIC size_t MMAX_(back_##name##_params)(const MMAX_(back) * r, size_t row, size_t rows,            \
-                                                           MMAX_(slopes) * slopes, const mmax_shape *s,               \
-                                                           const MMAX_(call) * c)                                     \
+            MMAX_APART size_t MMAX_(back_##name##_params)(const MMAX_(back) * r, size_t row, size_t rows,             \
+                                                          MMAX_(slopes) * slopes, const mmax_shape *s,                \
+                                                          const MMAX_(call) * c)                                      \
             {                                                                                                         \
                 if (s->cols > MMAX_PAIR || MMAX_CALL_REGS == 1) {                                                     \
                     return s->cols <= MMAX_WIDTH && MMAX_CALL_REGS == 1                                               \
@@ -8514,8 +8560,7 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     MMAX_(call) call;
     MMAX_(back) next, r;
     MMAX_(slopes) slopes;
-    int masks = 0; /* whether the last short rows had any */
-    (void)masks;
+    int masks = 0; /* whether rows before had any */
     MMAX_(prepare)(&call, function == MMAX_BACK_LOG && !p ? 1 : s->scale, p, 0);
     call.scale = s->scale;
     if (order) {
@@ -8527,29 +8572,34 @@ MMAX_INLINE void MMAX_(backward)(mmax_real *gx, mmax_multimax_grads *gp, const m
     r.x = x;
     r.roots = gx != gy && gx != y && bytes <= MMAX_LONG_BYTES;
     for (size_t row = 0; row < s->rows; ++row) {
-        const int fetch_next = fetch && row + 1 < s->rows;
         double mean = mmax_f64_from_bits(0x7ff8000000000000);
         size_t done = 0;
+        MMAX_(back) copy;
         r.n = s->lengths ? s->lengths[row] : s->cols;
+        copy = r; /* r itself stays in registers */
 #    if MMAX_FAST
         if (s->cols <= MMAX_EXP_CHUNK) {
-            const MMAX_(back) copy = r;
             done = MMAX_(back_short_rows)(&copy, row, &masks, &slopes, s, &call, function, order, gp != NULL);
         }
 #    endif
         if (done == 0) {
+            const MMAX_(back) *const then = fetch && row + 1 < s->rows ? &next : NULL;
             done = 1;
             if (fast) {
-                mean = MMAX_(back_mean)(&r, &call, function, order, 0);
+                mean = MMAX_(usual_mean)(&copy, &masks, &call, function, order);
             }
-            next = r;
-            if (fetch_next) {
-                MMAX_(back_skip)(&next, s, 1);
-            }
-            if (gp) {
-                MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 1, fetch_next, &next);
+            next = copy;
+            MMAX_(back_skip)(&next, s, 1);
+            if (order == 0) {
+                MMAX_(back_end)(&copy, mean, NULL, &call, function, 0, 0, 0, then);
+            } else if (!fast) {
+                MMAX_(back_sigma_row)(copy, &slopes, &call, function, gp != NULL);
+            } else if (order == 1) {
+                (gp ? MMAX_(back_end_multimax1_params) : MMAX_(back_end_multimax1))(&copy, mean, &slopes, &call, masks,
+                                                                                    then);
             } else {
-                MMAX_(back_end)(&r, mean, &slopes, &call, function, order, 0, fetch_next, &next);
+                (gp ? MMAX_(back_end_multimax2_params) : MMAX_(back_end_multimax2))(&copy, mean, &slopes, &call, masks,
+                                                                                    then);
             }
         }
         if (gx && r.n < s->cols) {

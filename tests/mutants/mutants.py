@@ -869,7 +869,14 @@ m("backward: a NaN row leaves gp as it is", "slopes->any_nan = 1;", "", "special
 m("backward: gx is written, though left out, in a NaN row", "if (r.gx) {", "if (1) {", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(back_end)(", "avx2")
-m("backward: gx is written, though left out", "params, 0, 0, NULL);", "params, 0, 1, NULL);", "backward")
+m("backward: gx is written, though left out", "params, 0, 0, 0, 0, NULL);", "params, 0, 0, 1, 0, NULL);", "backward")
+
+m = function("MMAX_STATIC void MMAX_(back_masked_row)(", "avx2")
+m("backward, masked rows: masks have a score in gx", "2, 0, 0, 1, 1, 0, NULL);", "2, 0, 0, 0, 1, 0, NULL);",
+  "bits special_cases")
+m("backward, masked rows: masks have a score in gp", "2, 1, 0, 1, r->gx != NULL,", "2, 1, 0, 0, r->gx != NULL,",
+  "bits special_cases")
+m("backward, masked rows: gx is written, though left out", "r->gx != NULL, 0, NULL);", "1, 0, NULL);", "bits backward")
 
 m = function("MMAX_INLINE size_t MMAX_(back_short)(", "avx2")
 m("backward, short rows: those with NaN as well", "bad = mmax_m_or(bad, mmax_v_nle(mmax_v_abs(mean), most));", "",
