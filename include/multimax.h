@@ -4964,7 +4964,8 @@ MMAX_INLINE void MMAX_(log1ps_of)(double *numbers, size_t count)
  * through the passes side by side; MMAX_WIDTH of them, where as many fit into the first cache, have the ends of their
  * passes in common. The first pass of longer ones comes before the last pass of those before them, where three times
  * as much fits into the first cache; the second pass asks for the next row's logits where they fit into the second one.
- * Logarithms want the exponentials for nothing but their sum. */
+ * Logarithms want the exponentials for nothing but their sum: y holds them meanwhile or, where it has x or sigma, a
+ * buffer. */
 MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call) * c, const MMAX_(passes) * f,
                                        int (*begin_rows)(MMAX_(row) *, const MMAX_(call) *), int logs)
 {
@@ -4987,7 +4988,10 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             next[i].x = b->x + (begun + i) * b->x_stride;
             next[i].n = MMAX_(length_of)(b, begun + i);
             next[i].scores = sigma ? next[i].y : next[i].x;
-            next[i].e = !logs ? next[i].y : one_block ? buffer + i * b->cols : buffer;
+            next[i].e = next[i].y;
+            if (logs && (sigma || !one_block || next[i].y == next[i].x)) { /* of more than a block, y is not as near */
+                next[i].e = buffer + (one_block ? i * b->cols : 0);
+            }
             next[i].later = later;
             next[i].relative_to = &next[i].origin;
         }
