@@ -326,7 +326,9 @@ m("log: logits where sigma should be", "next[i].scores = sigma ? next[i].y : nex
   "golden forward")
 m("log: a short one of wide rows has no sum", "one_block ? &total[i] : NULL",
   "r[i].n <= MMAX_BLOCK ? &total[i] : NULL", "bits")
-m("log: rows side by side have one buffer", "buffer + i * b->cols", "buffer", "bits")
+m("log: rows side by side have one buffer", "one_block ? i * b->cols : 0", "0", "bits")
+m("log: in place exponentials replace the logits", "|| next[i].y == next[i].x)", ")", "bits")
+m("log: exponentials replace sigma", "logs && (sigma || ", "logs && (", "bits")
 
 m = function("MMAX_INLINE void MMAX_(losses_rest)(", "avx2")
 m("loss: a NaN row in place is not known to be overwritten", "r[i].stored = 1;", "", "special_cases bits")
