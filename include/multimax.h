@@ -815,22 +815,15 @@ enum { MMAX_BACK_SOFTMAX, MMAX_BACK_SPARSEMAX, MMAX_BACK_ENTMAX15, MMAX_BACK_LOG
 enum { MMAX_IS_NORMAL, MMAX_IS_EMPTY, MMAX_IS_NAN, MMAX_IS_DONE };
 
 /* 2^(j/8) rounded to nearest, minus j << 20 (f64: j << 49): adding the integer 8 n + j, shifted by as much, gives the
- * bits of 2^(n + j/8). The floats stand twice, because AVX-512 looks up by four bits. */
+ * bits of 2^(n + j/8). The floats stand twice, because AVX-512 looks up by four bits. The doubles are of 2^(j/8) times
+ * 1 + 157253372 * 2^-52, of such factors up to 1 + 2^-24 the one that leaves the largest rounding smallest: 2^-57.6
+ * instead of 2^-53.7. Ratios of exponentials do not show it. */
 static const uint32_t mmax_pow2_table_f32[16] = {0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a,
                                                  0x3f7744fd, 0x3f7ac0c7, 0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7,
                                                  0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
-static const uint64_t mmax_pow2_table_f64[8] = {0x3ff0000000000000, 0x3fef72b83c7d517b, 0x3fef06fe0a31b715,
-                                                0x3feebfdad5362a27, 0x3feea09e667f3bcd, 0x3feeace5422aa0db,
-                                                0x3feee89f995ad3ad, 0x3fef5818dcfba487};
-/* What the table of doubles lacks, relative: 2^(j/8) / table - 1 */
-static const double mmax_pow2_rest_f64[8] = {0.0,
-                                             -2.7939114859515733e-17,
-                                             3.3484623336251524e-17,
-                                             1.9572585293112036e-17,
-                                             -6.835808657661922e-17,
-                                             5.1548301170786783e-17,
-                                             4.875160526227062e-17,
-                                             1.790126907604513e-17};
+static const uint64_t mmax_pow2_table_f64[8] = {0x3ff00000095f7efc, 0x3fef72b846b5fcbd, 0x3fef06fe15573682,
+                                                0x3feebfdae15ded10, 0x3feea09e73c0a228, 0x3feeace5509f2838,
+                                                0x3feee89fa91e4837, 0x3fef5818ee2c567b};
 /* 1 / (i + 1) */
 static const double mmax_inverse_f64[32] = {
     1.0,      1.0 / 2,  1.0 / 3,  1.0 / 4,  1.0 / 5,  1.0 / 6,  1.0 / 7,  1.0 / 8,  1.0 / 9,  1.0 / 10, 1.0 / 11,
@@ -1168,8 +1161,8 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  *   nle(a, b)            not a <= b: true for NaN
  *   load_part, store_part   the first `count` entries, 0 < count < MMAX_WIDTH; the other lanes are `fill`
  *   first(a, count)      a in the first lanes, else 0
- *   pow2(n)              2^(k/8), k the integer in the low bits of n, k/8 within the exponents of normal numbers
- *   pow2_rest(n)         f64: the relative error of pow2(n), which its table of doubles has
+ *   pow2(n)              2^(k/8) MMAX_POW2_FACTOR, k the integer in the low bits of n, k/8 within the exponents of
+ *                        normal numbers
  *   exponent(a)          f64: k as a number, mantissa(a)   a / 2^k, within [sqrt(1/2), sqrt(2)]; for a >= 1
  *   widen(p)             f64: MMAX_WIDTH floats
  *   whole(a)             rounded toward 0, for |a| below 2^31, and
@@ -1234,13 +1227,12 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 #            define MMAX_BYTES (MMAX_PASS_DOUBLE ? 8 : 4)
 #        endif
 #        if MMAX_PASS_DOUBLE
-#            define MMAX_WIDTH          (MMAX_BYTES / 8)
-#            define MMAX_LOW_BITS       ((uint64_t)0x7ffffff)
-#            define MMAX_LANE_MASK      __mmask8
-#            define MMAX_SQRT           "sqrtpd"
-#            define MMAX_I(op)          op##_epi64
-#            define mmax_v_pow2(n)      (((n) << 49) + MMAX_(look_up)(mmax_pow2_table_f64, n))
-#            define mmax_v_pow2_rest(n) MMAX_(look_up)(mmax_pow2_rest_f64, n)
+#            define MMAX_WIDTH     (MMAX_BYTES / 8)
+#            define MMAX_LOW_BITS  ((uint64_t)0x7ffffff)
+#            define MMAX_LANE_MASK __mmask8
+#            define MMAX_SQRT      "sqrtpd"
+#            define MMAX_I(op)     op##_epi64
+#            define mmax_v_pow2(n) (((n) << 49) + MMAX_(look_up)(mmax_pow2_table_f64, n))
 #            define mmax_v_exponent(a) \
                 mmax_v_sub((((a)-MMAX_SQRT_HALF_BITS) >> 52) | MMAX_INTEGER_BITS, mmax_v_set(MMAX_INTEGER))
 #            define mmax_v_mantissa(a) ((a) - (((a)-MMAX_SQRT_HALF_BITS) & (uint64_t)MMAX_EXPONENT_BITS))
@@ -1574,8 +1566,6 @@ MMAX_INLINE double MMAX_(hmin)(__m512d a)
                 _mm512_castsi512_pd(_mm512_add_epi64(              \
                     _mm512_slli_epi64(_mm512_castpd_si512(n), 49), \
                     _mm512_permutexvar_epi64(_mm512_castpd_si512(n), _mm512_loadu_si512(mmax_pow2_table_f64))))
-#            define mmax_v_pow2_rest(n) \
-                _mm512_permutexvar_pd(_mm512_castpd_si512(n), _mm512_loadu_pd(mmax_pow2_rest_f64))
 #            define mmax_v_exponent(a)                \
                 _mm512_cvtepi64_pd(_mm512_srli_epi64( \
                     _mm512_sub_epi64(_mm512_castpd_si512(a), _mm512_set1_epi64(MMAX_SQRT_HALF_BITS)), 52))
@@ -1742,7 +1732,6 @@ MMAX_INLINE __m256d MMAX_(look_up)(const void *table, __m256d n)
 #            define mmax_v_pow2(n)                                                                  \
                 _mm256_castsi256_pd(_mm256_add_epi64(_mm256_slli_epi64(_mm256_castpd_si256(n), 49), \
                                                      _mm256_castpd_si256(MMAX_(look_up)(mmax_pow2_table_f64, n))))
-#            define mmax_v_pow2_rest(n) MMAX_(look_up)(mmax_pow2_rest_f64, n)
 MMAX_INLINE __m256d MMAX_(exponent)(__m256d a)
 {
     const __m256i k =
@@ -1750,7 +1739,7 @@ MMAX_INLINE __m256d MMAX_(exponent)(__m256d a)
     return _mm256_sub_pd(_mm256_castsi256_pd(_mm256_or_si256(k, _mm256_set1_epi64x(MMAX_INTEGER_BITS))),
                          _mm256_set1_pd(MMAX_INTEGER));
 }
-#            define mmax_v_exponent(a)  MMAX_(exponent)(a)
+#            define mmax_v_exponent(a) MMAX_(exponent)(a)
 MMAX_INLINE __m256d MMAX_(mantissa)(__m256d a)
 {
     const __m256i bits = _mm256_castpd_si256(a);
@@ -1758,7 +1747,7 @@ MMAX_INLINE __m256d MMAX_(mantissa)(__m256d a)
         _mm256_sub_epi64(bits, _mm256_and_si256(_mm256_sub_epi64(bits, _mm256_set1_epi64x(MMAX_SQRT_HALF_BITS)),
                                                 _mm256_set1_epi64x(MMAX_EXPONENT_BITS))));
 }
-#            define mmax_v_mantissa(a)  MMAX_(mantissa)(a)
+#            define mmax_v_mantissa(a) MMAX_(mantissa)(a)
 MMAX_INLINE double MMAX_(hmax)(__m256d a)
 {
     const __m128d two = _mm_max_pd(_mm256_castpd256_pd128(a), _mm256_extractf128_pd(a, 1));
@@ -1903,7 +1892,7 @@ MMAX_INLINE mmax_vec MMAX_(select)(mmax_mask m, mmax_vec a, mmax_vec b)
 #        define mmax_v_select(m, a, b) MMAX_(select)(m, a, b)
 #        define mmax_v_keep(m, a)      MMAX_I (and)(m, a)
 #        if MMAX_PASS_DOUBLE
-#            define mmax_v_high(a) _mm_and_pd(a, _mm_castsi128_pd(_mm_set1_epi64x((long long)0xfffffffff8000000)))
+#            define mmax_v_high(a)     _mm_and_pd(a, _mm_castsi128_pd(_mm_set1_epi64x((long long)0xfffffffff8000000)))
 MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
 {
     const __m128i bits = _mm_castpd_si128(n);
@@ -1911,9 +1900,6 @@ MMAX_INLINE __m128d MMAX_(pow2)(__m128d n)
     const uint64_t high = mmax_pow2_table_f64[_mm_extract_epi16(bits, 4) & 7];
     return _mm_castsi128_pd(_mm_add_epi64(_mm_slli_epi64(bits, 49), _mm_set_epi64x((long long)high, (long long)low)));
 }
-#            define mmax_v_pow2_rest(n)                                                        \
-                _mm_setr_pd(mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 0) & 7], \
-                            mmax_pow2_rest_f64[_mm_extract_epi16(_mm_castpd_si128(n), 4) & 7])
 MMAX_INLINE __m128d MMAX_(exponent)(__m128d a)
 {
     const __m128i k = _mm_srli_epi64(_mm_sub_epi64(_mm_castpd_si128(a), _mm_set1_epi64x(MMAX_SQRT_HALF_BITS)), 52);
@@ -2044,8 +2030,8 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 #        define mmax_d_zip_low(a, b)   vzip1q_f64(a, b)
 #        define mmax_d_zip_high(a, b)  vzip2q_f64(a, b)
 #        if MMAX_PASS_DOUBLE
-#            define mmax_m_not(m)       vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
-#            define mmax_m_bits(m)      ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
+#            define mmax_m_not(m)  vreinterpretq_u64_u32(vmvnq_u32(vreinterpretq_u32_u64(m)))
+#            define mmax_m_bits(m) ((unsigned)((vgetq_lane_u64(m, 0) & 1) | (vgetq_lane_u64(m, 1) & 2)))
 MMAX_INLINE float64x2_t MMAX_(pow2)(float64x2_t n)
 {
     const uint64x2_t bits = vreinterpretq_u64_f64(n);
@@ -2053,13 +2039,6 @@ MMAX_INLINE float64x2_t MMAX_(pow2)(float64x2_t n)
     table = vsetq_lane_u64(mmax_pow2_table_f64[vgetq_lane_u64(bits, 1) & 7], table, 1);
     return vreinterpretq_f64_u64(vaddq_u64(vshlq_n_u64(bits, 49), table));
 }
-MMAX_INLINE float64x2_t MMAX_(pow2_rest)(float64x2_t n)
-{
-    const uint64x2_t bits = vreinterpretq_u64_f64(n);
-    const float64x2_t low = vdupq_n_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 0) & 7]);
-    return vsetq_lane_f64(mmax_pow2_rest_f64[vgetq_lane_u64(bits, 1) & 7], low, 1);
-}
-#            define mmax_v_pow2_rest(n) MMAX_(pow2_rest)(n)
 #            define mmax_v_exponent(a) \
                 vcvtq_f64_u64(vshrq_n_u64(vsubq_u64(vreinterpretq_u64_f64(a), vdupq_n_u64(MMAX_SQRT_HALF_BITS)), 52))
 MMAX_INLINE float64x2_t MMAX_(mantissa)(float64x2_t a)
@@ -2179,9 +2158,6 @@ MMAX_INLINE v128_t MMAX_(pow2)(v128_t n)
                                          mmax_pow2_table_f64[wasm_i64x2_extract_lane(n, 1) & 7]);
     return wasm_i64x2_add(wasm_i64x2_shl(n, 49), table);
 }
-#            define mmax_v_pow2_rest(n)                                                \
-                wasm_f64x2_make(mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 0) & 7], \
-                                mmax_pow2_rest_f64[wasm_i64x2_extract_lane(n, 1) & 7])
 #            define mmax_v_exponent(a)                                                                         \
                 wasm_f64x2_sub(                                                                                \
                     wasm_v128_or(wasm_u64x2_shr(wasm_i64x2_sub(a, wasm_i64x2_splat(MMAX_SQRT_HALF_BITS)), 52), \
@@ -2328,9 +2304,8 @@ MMAX_INLINE mmax_real MMAX_(pow2)(mmax_real n)
     return MMAX_(from_bits)((bits << 20) + mmax_pow2_table_f32[bits & 7]);
 #        endif
 }
-#        define mmax_v_pow2(n)      MMAX_(pow2)(n)
-#        define mmax_v_pow2_rest(n) mmax_pow2_rest_f64[MMAX_(bits)(n) & 7]
-#        define mmax_v_exponent(a)  ((double)(int)((MMAX_(bits)(a) - MMAX_SQRT_HALF_BITS) >> 52))
+#        define mmax_v_pow2(n)     MMAX_(pow2)(n)
+#        define mmax_v_exponent(a) ((double)(int)((MMAX_(bits)(a) - MMAX_SQRT_HALF_BITS) >> 52))
 #        define mmax_v_mantissa(a) \
             MMAX_(from_bits)(MMAX_(bits)(a) - ((MMAX_(bits)(a) - MMAX_SQRT_HALF_BITS) & (uint64_t)MMAX_EXPONENT_BITS))
 #        if MMAX_EXCESS_DIGITS || (defined(__clang__) && defined(__FAST_MATH__))
@@ -3069,9 +3044,11 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
 /* ---- the exponential ----
  * exp(scale x) = 2^(k/8) 2^f, k/8 = round(x log2e) to eighths, |f| <= 1/16 and a bit. k comes from adding
  * 1.5 * 2^(digits - 4), whose last place is 1/8, and stays in the low bits of the sum. An integer `origin` taken off
- * k/8 there divides the result by 2^origin: x is never rounded by a subtraction of the maximum.
+ * k/8 there divides the result by 2^origin: x is never rounded by a subtraction of the maximum. The result is
+ * MMAX_POW2_FACTOR times as large, see mmax_pow2_table_f64.
  */
 #    if MMAX_PASS_DOUBLE
+#        define MMAX_POW2_FACTOR     1.0000000349172629
 #        define MMAX_ROUND_TO_EIGHTH 844424930131968.0 /* 1.5 * 2^49 */
 /* fpminimax(2^x - 1, [|1,..,7|], [|D...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-58.1 relative */
 #        define MMAX_P1 0.69314718055994528623
@@ -3095,6 +3072,7 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
 #        define MMAX_BIAS        64      /* exponentials are 2^64 times too large, the low ones stay normal */
 #        define MMAX_LOWEST      (-1020) /* exponent at which low entries are held */
 #    else
+#        define MMAX_POW2_FACTOR        1
 #        define MMAX_ROUND_TO_EIGHTH    1572864.0f /* 1.5 * 2^20 */
 /* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
 #        define MMAX_P1                 0.69314718246459961f
@@ -3145,14 +3123,10 @@ MMAX_INLINE MMAX_(reduced) MMAX_(reduced_of)(mmax_vec x, mmax_vec rounder, const
 MMAX_INLINE mmax_vec MMAX_(pow2_of)(MMAX_(reduced) r)
 {
     const mmax_vec f = r.f, power = mmax_v_pow2(r.n);
-#    if MMAX_PASS_DOUBLE
-    return mmax_v_fma(power, mmax_v_fma(f, MMAX_POW2_POLYNOMIAL(f), mmax_v_pow2_rest(r.n)), power);
-#    else
     return mmax_v_fma(mmax_v_mul(power, f), MMAX_POW2_POLYNOMIAL(f), power);
-#    endif
 }
 
-/* exp(scale x) * 2^(rounder - MMAX_ROUND_TO_EIGHTH) */
+/* exp(scale x) * 2^(rounder - MMAX_ROUND_TO_EIGHTH) * MMAX_POW2_FACTOR */
 MMAX_INLINE mmax_vec MMAX_(exp)(mmax_vec x, mmax_vec rounder, const MMAX_(call) * c)
 {
     return MMAX_(pow2_of)(MMAX_(reduced_of)(x, rounder, c));
@@ -3540,14 +3514,8 @@ MMAX_INLINE void MMAX_(sinh_end)(MMAX_(reduced) r, mmax_vec x, mmax_vec *sinh2, 
         const mmax_vec n_up = mmax_v_max(lowest, r.n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
         const mmax_vec power_up = mmax_v_pow2(n_up), power_down = mmax_v_pow2(n_down);
         const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(f, MMAX_POW2_EVEN(q));
-#    if MMAX_PASS_DOUBLE
-        const mmax_vec even_up = mmax_v_add(even, mmax_v_pow2_rest(n_up));
-        const mmax_vec even_down = mmax_v_add(even, mmax_v_pow2_rest(n_down));
-#    else
-        const mmax_vec even_up = even, even_down = even;
-#    endif
-        up = mmax_v_fma(power_up, mmax_v_add(even_up, slope), power_up);
-        down = mmax_v_fma(power_down, mmax_v_sub(even_down, slope), power_down);
+        up = mmax_v_fma(power_up, mmax_v_add(even, slope), power_up);
+        down = mmax_v_fma(power_down, mmax_v_sub(even, slope), power_down);
         s = mmax_v_fma(a, mmax_v_set(c->scale_high), mmax_v_mul(a, mmax_v_set(c->scale_low)));
     }
     odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
@@ -7997,8 +7965,9 @@ MMAX_INLINE mmax_vec MMAX_(weight)(mmax_vec y, mmax_mask active, const MMAX_(ori
     }
     if (function == MMAX_BACK_LOG) {
         const mmax_vec e = MMAX_(exp)(MMAX_(centre)(y, o, c, MMAX_ROW_CLAMP), mmax_v_set(o->rounder), c);
-        const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN * (mmax_real)MMAX_TWO_TO_64);
-        return mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, e), e), mmax_v_set((mmax_real)MMAX_TWO_TO_MINUS_64));
+        const mmax_real factor = (mmax_real)(MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR);
+        const mmax_vec smallest = mmax_v_set(MMAX_REAL_MIN / factor);
+        return mmax_v_mul(mmax_v_keep(mmax_v_le(smallest, e), e), mmax_v_set(factor));
     }
     return y;
 }
@@ -8738,12 +8707,13 @@ MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, size_t i, const MMA
 MMAX_STATIC mmax_vec MMAX_(squares_of)(const MMAX_(sinh_terms) * t, const MMAX_(call) * c)
 {
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set((mmax_real)1), x = mmax_v_load(t->x);
-    const mmax_real whole = MMAX_TO_SQUARE_LOG2 + 1;
+    const mmax_real whole = MMAX_TO_SQUARE_LOG2 + 1, unit = (mmax_real)(MMAX_FROM_SQUARE / 2 * MMAX_POW2_FACTOR);
     mmax_vec sinh2, cosh2, ratio;
     MMAX_(origin) o = MMAX_(log_origin)();
     o.rounder = MMAX_ROUND_TO_EIGHTH - whole; /* sinh2 is sinh / MMAX_TO_SQUARE */
     o.lowest = (MMAX_LOWEST + whole) * c->log2e_inverse;
-    MMAX_(sinh_cosh)(x, &sinh2, &cosh2, &o, (mmax_real)(MMAX_FROM_SQUARE / 2), c, MMAX_ROW_GENERAL);
+    MMAX_(sinh_cosh)(x, &sinh2, &cosh2, &o, unit, c, MMAX_ROW_GENERAL);
+    sinh2 = mmax_v_mul(sinh2, mmax_v_set((mmax_real)(1.0 / MMAX_POW2_FACTOR)));
     ratio = mmax_v_div(mmax_v_load(t->y), mmax_v_select(mmax_v_lt(zero, x), sinh2, one));
     ratio = mmax_v_min(ratio, mmax_v_set((mmax_real)MMAX_TO_SQUARE));
     ratio = mmax_v_keep(mmax_v_le(mmax_v_set((mmax_real)MMAX_FROM_SQUARE), ratio), ratio);
@@ -8986,7 +8956,6 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_v_add_where
 #    undef mmax_v_fma_where
 #    undef mmax_v_pow2
-#    undef mmax_v_pow2_rest
 #    undef mmax_v_exponent
 #    undef mmax_v_mantissa
 #    undef MMAX_EXPONENT_BITS
@@ -9062,6 +9031,7 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_LOG2E
 #    undef MMAX_LOG2E_REST
 #    undef MMAX_TURNS_LEAST
+#    undef MMAX_POW2_FACTOR
 #    undef MMAX_ROUND_TO_EIGHTH
 #    undef MMAX_POW2_POLYNOMIAL
 #    undef MMAX_POW2_EVEN

@@ -781,6 +781,10 @@ m("threshold loss: in two sweeps the target is left out in the first alone", "fr
 m("threshold loss: the target's gradient without q", "gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);",
   "gx[index] = masked ? 0 : (mmax_real)(p * factor);", "losses")
 
+m = function("MMAX_INLINE mmax_vec MMAX_(weight)(")
+m("log backward: the factor of f64's exponentials stays", "MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR",
+  "MMAX_TWO_TO_MINUS_64", "losses backward")
+
 # ---- tanhmax ----
 m = function("MMAX_INLINE void MMAX_(sinh_end)(")
 m("tanhmax: even, not odd", "mmax_v_sub(up, down)), x);", "mmax_v_sub(up, down)), a);", "properties")
@@ -812,7 +816,9 @@ m("tanhmax backward: all lanes have one row's sinh", "t->y[i] = mmax_v_hmax(",
 m = function("MMAX_STATIC mmax_vec MMAX_(squares_of)(")
 m("tanhmax backward: a usual scale", "c, MMAX_ROW_GENERAL);", "c, MMAX_ROW_CLAMP);", "properties")
 m("tanhmax backward: sinh is held too high", "MMAX_LOWEST + whole", "MMAX_LOWEST + 2 * whole", "backward")
-m("tanhmax backward: the unit of small scores", "MMAX_FROM_SQUARE / 2)", "MMAX_FROM_SQUARE)", "backward")
+m("tanhmax backward: the unit of small scores", "MMAX_FROM_SQUARE / 2 *", "MMAX_FROM_SQUARE *", "backward")
+m("tanhmax backward: the factor of f64's exponentials stays", "mmax_v_set((mmax_real)(1.0 / MMAX_POW2_FACTOR))",
+  "mmax_v_set((mmax_real)1)", "backward")
 
 m = function("MMAX_INLINE void MMAX_(cosh_row)(")
 m("tanhmax backward: wrong sign of the mean", "(mmax_real)-MMAX_(in_range)", "(mmax_real)MMAX_(in_range)", "backward")
