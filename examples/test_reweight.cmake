@@ -64,7 +64,7 @@ gives("3.4028235e38 1e38 -3e38\n" "1,0,0\n" --function sparsemax)
 gives("1.7e308 1.7e308 -1.7e308\n" "0.5,0.5,0\n" --function softmax --precision f64)
 string(ASCII 239 187 191 byte_order_mark)
 gives("${byte_order_mark}2 1.5 -1\n" "0.75,0.25,0\n" --function sparsemax)
-gives("5 1 1\n\n1 1 5\n9\n1 1 1 1 1\n" "1,0,0\n0.5,0.5,0\n1\n0.25,0.25,0.25,0.25,0\n" --function softmax --causal)
+gives("5 1 1\n\n1 1 5\n0\n1 1 1 1 1\n" "1,0,0\n0.5,0.5,0\n1\n0.25,0.25,0.25,0.25,0\n" --function softmax --causal)
 
 # ==== the table
 set(head "    row  function    entries   support   entropy   largest   sparsity   multi-modality\n")

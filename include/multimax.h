@@ -814,13 +814,14 @@ enum { MMAX_BACK_SOFTMAX, MMAX_BACK_SPARSEMAX, MMAX_BACK_ENTMAX15, MMAX_BACK_LOG
  * finished the row. */
 enum { MMAX_IS_NORMAL, MMAX_IS_EMPTY, MMAX_IS_NAN, MMAX_IS_DONE };
 
-/* 2^(j/8) rounded to nearest, minus j << 20 (f64: j << 49): adding the integer 8 n + j, shifted by as much, gives the
- * bits of 2^(n + j/8). The floats stand twice, because AVX-512 looks up by four bits. The doubles are of 2^(j/8) times
- * 1 + 157253372 * 2^-52, of such factors up to 1 + 2^-24 the one that leaves the largest rounding smallest: 2^-57.6
- * instead of 2^-53.7. Ratios of exponentials do not show it. */
-static const uint32_t mmax_pow2_table_f32[16] = {0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7, 0x3f7504f3, 0x3f75672a,
-                                                 0x3f7744fd, 0x3f7ac0c7, 0x3f800000, 0x3f7b95c2, 0x3f7837f0, 0x3f75fed7,
-                                                 0x3f7504f3, 0x3f75672a, 0x3f7744fd, 0x3f7ac0c7};
+/* 2^(j/8) times a factor near 1, rounded to nearest, minus j << 20 (f64: j << 49): adding the integer 8 n + j, shifted
+ * by as much, gives the bits of 2^(n + j/8). The factor is chosen such that all eight are near to what they are rounded
+ * to, and cancels in ratios of exponentials: 1 + 6156 * 2^-23, of those up to 1 + 2^-9 the one that leaves the largest
+ * rounding smallest, 2^-26.8 instead of 2^-24.9; 1 + 157253372 * 2^-52, of those up to 1 + 2^-24, 2^-57.6 instead of
+ * 2^-53.7. The floats stand twice, because AVX-512 looks up by four bits. */
+static const uint32_t mmax_pow2_table_f32[16] = {0x3f80180c, 0x3f7baffb, 0x3f785489, 0x3f761e06, 0x3f7526f5, 0x3f758c40,
+                                                 0x3f776d6e, 0x3f7aece1, 0x3f80180c, 0x3f7baffb, 0x3f785489, 0x3f761e06,
+                                                 0x3f7526f5, 0x3f758c40, 0x3f776d6e, 0x3f7aece1};
 static const uint64_t mmax_pow2_table_f64[8] = {0x3ff00000095f7efc, 0x3fef72b846b5fcbd, 0x3fef06fe15573682,
                                                 0x3feebfdae15ded10, 0x3feea09e73c0a228, 0x3feeace5509f2838,
                                                 0x3feee89fa91e4837, 0x3fef5818ee2c567b};
@@ -2701,11 +2702,12 @@ MMAX_RARE void MMAX_(sum_join)(MMAX_(sum) * total, const MMAX_(sum) * part, doub
     }
 }
 
-MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
+/* The sum of all; f64: *lost is what its rounding takes off. */
+MMAX_INLINE double MMAX_(sum_parts)(const MMAX_(sum) * total, double *lost)
 {
 #    if MMAX_PASS_DOUBLE
     MMAX_LINE double sum[8];
-    double error;
+    double error, whole;
     mmax_d_store(sum, total->sum);
     error = MMAX_(d_total)(total->error);
     for (int half = 4; half > 0; half /= 2) {
@@ -2713,10 +2715,18 @@ MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
             MMAX_ADD_EXACTLY(sum[j], error, sum[j + half]);
         }
     }
-    return sum[0] + error;
+    whole = sum[0] + error;
+    *lost = error - (whole - sum[0]);
+    return whole;
 #    else
+    *lost = 0;
     return MMAX_(d_total)(total->sum);
 #    endif
+}
+MMAX_INLINE double MMAX_(sum_total)(const MMAX_(sum) * total)
+{
+    double lost;
+    return MMAX_(sum_parts)(total, &lost);
 }
 
 MMAX_INLINE void MMAX_(sums_clear)(MMAX_(sum) * sums, int count)
@@ -3067,12 +3077,12 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
 #        define MMAX_POW2_EVEN(q) MMAX_H(MMAX_H(MMAX_H(mmax_v_set(MMAX_P7), q, MMAX_P5), q, MMAX_P3), q, MMAX_P1)
 #        define MMAX_POW2_ODD(q)  MMAX_H(MMAX_H(mmax_v_set(MMAX_P6), q, MMAX_P4), q, MMAX_P2)
 #        define MMAX_SHIFT_LIMIT  8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
-/* Weights of at least 2^-MMAX_PLAIN_RANGE are normal numbers, and so are their last places. */
-#        define MMAX_PLAIN_RANGE 966.0
+/* Weights of at least 2^-MMAX_PLAIN_RANGE are normal numbers, and so are the products that they are made of. */
+#        define MMAX_PLAIN_RANGE 962.0
 #        define MMAX_BIAS        64      /* exponentials are 2^64 times too large, the low ones stay normal */
 #        define MMAX_LOWEST      (-1020) /* exponent at which low entries are held */
 #    else
-#        define MMAX_POW2_FACTOR        1
+#        define MMAX_POW2_FACTOR        1.0007338523864746
 #        define MMAX_ROUND_TO_EIGHTH    1572864.0f /* 1.5 * 2^20 */
 /* fpminimax(2^x - 1, [|1,2,3,4|], [|SG...|], [-1/16 - 2^-12; 1/16 + 2^-12], floating, absolute): 2^-32.1 relative */
 #        define MMAX_P1                 0.69314718246459961f
@@ -3564,6 +3574,7 @@ typedef struct MMAX_(row) {
     MMAX_(origin) origin;
     const MMAX_(origin) * relative_to; /* what its exponentials are taken relative to */
     double sum;                        /* for logarithms log(sum / exp(maximum)) */
+    double lost;                       /* of the sum, see sum_parts; not for logarithms */
     int state;                         /* MMAX_IS_NORMAL, .. */
 } MMAX_(row);
 
@@ -3712,26 +3723,33 @@ MMAX_INLINE double MMAX_(product_rest)(double a, double b)
 }
 
 /* Third pass: y times 1/sum; results below the smallest normal number become 0 without ever being computed. In f64
- * 1/sum has a second part, left out where its product would be that small: its rounding would take a weight beyond
- * 4 ULP. In f32 the rounding of the sum itself is missing, and makes room for it. */
+ * 1/sum has a second part: its rounding, and that of the sum, would take a weight beyond 4 ULP. In f32 the rounding of
+ * the sum is missing, and makes room for the other. */
 typedef struct MMAX_(scaling) {
     mmax_real factor;   /* 1/sum */
     mmax_real smallest; /* exponentials below it have no normal weight */
 #    if MMAX_PASS_DOUBLE
-    mmax_real rest;  /* of 1/sum, in the double after the last */
-    mmax_real bound; /* exponentials from which the rest is used */
+    mmax_real rest; /* of 1/sum, in the double after the last */
 #    endif
 } MMAX_(scaling);
+#    if MMAX_PASS_DOUBLE
+/* Where a weight may be small, products are so many times as large at first: the smaller one is a normal number, too. */
+#        define MMAX_RAISED     MMAX_TWO_TO_64
+#        define MMAX_LEAST_REST 3.469446951953614e-18 /* 2^-58 of the factor: less makes no difference */
+#    endif
 
-MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(double sum)
+/* Of sum + lost, f64 only. */
+MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(double sum, double lost)
 {
     const double inverse = 1.0 / sum;
     MMAX_(scaling) w;
     w.factor = (mmax_real)inverse;
     w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE);
 #    if MMAX_PASS_DOUBLE
-    w.rest = MMAX_(product_rest)(inverse, sum) * inverse;
-    w.bound = MMAX_REAL_MIN * sum * MMAX_TWO_TO_64;
+    w.rest = (MMAX_(product_rest)(inverse, sum) - mmax_product(inverse, lost)) * inverse;
+    w.rest = w.rest < inverse * MMAX_LEAST_REST && w.rest > inverse * -MMAX_LEAST_REST ? 0 : w.rest;
+#    else
+    (void)lost;
 #    endif
     return w;
 }
@@ -3739,26 +3757,25 @@ MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(double sum)
 /* `negative` says whether e may be. */
 MMAX_INLINE mmax_vec MMAX_(scaled)(mmax_vec e, const MMAX_(scaling) * w, int clamped, int negative)
 {
-    const mmax_vec factor = mmax_v_set(w->factor);
     if (clamped) {
         e = mmax_v_keep(mmax_v_le(mmax_v_set(w->smallest), negative ? mmax_v_abs(e) : e), e);
     }
 #    if MMAX_PASS_DOUBLE
     {
-        const mmax_vec size = negative ? mmax_v_abs(e) : e;
-        const mmax_vec top = clamped ? mmax_v_keep(mmax_v_le(mmax_v_set(w->bound), size), e) : e;
-        return mmax_v_fma(e, factor, mmax_v_mul(top, mmax_v_set(w->rest)));
+        const double raised = clamped ? MMAX_RAISED : 1;
+        e = mmax_v_fma(e, mmax_v_set(w->factor * raised), mmax_v_mul(e, mmax_v_set(w->rest * raised)));
+        return clamped ? mmax_v_mul(e, mmax_v_set(1 / MMAX_RAISED)) : e;
     }
 #    else
-    return mmax_v_mul(e, factor);
+    return mmax_v_mul(e, mmax_v_set(w->factor));
 #    endif
 }
 
 /* The last register of a row ends where the row does and takes some entries twice: behind a store of a part of a
  * register, loads from the next row would wait. */
-MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clamped)
+MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, double lost, int clamped)
 {
-    const MMAX_(scaling) w = MMAX_(scaling_of)(sum);
+    const MMAX_(scaling) w = MMAX_(scaling_of)(sum, lost);
     const size_t whole = n < MMAX_WIDTH ? n : n - n % MMAX_WIDTH;
     const mmax_vec last = whole < n ? mmax_v_load(y + n - MMAX_WIDTH) : mmax_v_zero();
 #    define MMAX_STEP(at, left, k, part)                                   \
@@ -3771,12 +3788,12 @@ MMAX_INLINE void MMAX_(scale_row)(mmax_real *y, size_t n, double sum, int clampe
     }
 }
 
-MMAX_STATIC void MMAX_(scale)(mmax_real *y, size_t n, double sum, int kind)
+MMAX_STATIC void MMAX_(scale)(mmax_real *y, size_t n, double sum, double lost, int kind)
 {
     if (MMAX_FAST && kind == MMAX_ROW_PLAIN) {
-        MMAX_(scale_row)(y, n, sum, 0);
+        MMAX_(scale_row)(y, n, sum, lost, 0);
     } else {
-        MMAX_(scale_row)(y, n, sum, 1);
+        MMAX_(scale_row)(y, n, sum, lost, 1);
     }
 }
 
@@ -4428,14 +4445,14 @@ MMAX_RARE void MMAX_(lower)(mmax_real *y, size_t n, mmax_real power)
 MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
     MMAX_(long) l;
-    double total;
+    double total, lost;
     MMAX_(sum_clear)(&l.sum);
     for (int store = r->y != r->x; store <= 1; ++store) {
         if (!MMAX_(long_begin)(&l, r, c, f, store)) {
             return MMAX_IS_NORMAL;
         }
     }
-    total = MMAX_(sum_total)(&l.sum);
+    total = MMAX_(sum_parts)(&l.sum, &lost);
     if (!mmax_f64_is_finite(total)) {
         return MMAX_IS_NAN; /* in place nothing is masked */
     }
@@ -4445,7 +4462,8 @@ MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const
             MMAX_(lower)(r->y + from, l.ends[i] - from, power);
             power = 0;
         }
-        MMAX_(scale)(r->y + from, l.ends[i] - from, total * MMAX_(two_to)(power), l.origin.kind);
+        MMAX_(scale)
+        (r->y + from, l.ends[i] - from, total * MMAX_(two_to)(power), lost * MMAX_(two_to)(power), l.origin.kind);
     }
     return MMAX_IS_DONE;
 }
@@ -4515,7 +4533,7 @@ MMAX_INLINE void MMAX_(row_end)(MMAX_(row) * r, const MMAX_(call) * c, const MMA
             MMAX_(fill_nan)(r->y, r->y, r->n, r->origin.kind == MMAX_ROW_GENERAL);
         }
     } else {
-        MMAX_(scale)(r->y, r->n, r->sum, r->origin.kind);
+        MMAX_(scale)(r->y, r->n, r->sum, r->lost, r->origin.kind);
     }
 }
 
@@ -4569,8 +4587,8 @@ MMAX_INLINE void MMAX_(short_sum)(MMAX_(sum) * sum, const mmax_vec *pair, int on
 #        endif
 }
 
-/* MMAX_(sum_total) of MMAX_WIDTH rows. */
-MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
+/* MMAX_(sum_parts) of MMAX_WIDTH rows; f32 leaves `lost` as it is. */
+MMAX_STATIC void MMAX_(totals)(double *totals, double *lost, const MMAX_(sum) * sums)
 {
 #        if !MMAX_PASS_DOUBLE && defined(mmax_d_zip_low)
 #            define MMAX_SIDE (8 / MMAX_DREGS) /* doubles in a register */
@@ -4585,9 +4603,10 @@ MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
         MMAX_ACROSS(mmax_d_add, mmax_d_zip, row, MMAX_SIDE)
         memcpy(totals + r, row, sizeof row[0]);
     }
+    (void)lost;
 #            undef MMAX_SIDE
 #        elif MMAX_PASS_DOUBLE
-    mmax_vec sum[8], error[MMAX_WIDTH];
+    mmax_vec sum[8], error[MMAX_WIDTH], whole;
     MMAX_UNROLL for (int r = 0; r < MMAX_WIDTH; ++r)
     {
         MMAX_(sum) row = sums[r];
@@ -4598,10 +4617,12 @@ MMAX_STATIC void MMAX_(totals)(double *totals, const MMAX_(sum) * sums)
     MMAX_ACROSS(mmax_v_add, mmax_v_zip, error, MMAX_WIDTH)
     MMAX_EACH_D(j) { MMAX_(turn_square)(sum + j * MMAX_WIDTH); }
     MMAX_HALVE(8, sum[j_] = MMAX_(two_sum)(sum[j_], sum[j_ + half_], &error[0]))
-    mmax_v_store(totals, mmax_v_add(sum[0], error[0]));
+    whole = mmax_v_add(sum[0], error[0]);
+    mmax_v_store(totals, whole);
+    mmax_v_store(lost, mmax_v_sub(error[0], mmax_v_sub(whole, sum[0])));
 #        else
     for (int r = 0; r < MMAX_WIDTH; ++r) {
-        totals[r] = MMAX_(sum_total)(&sums[r]);
+        totals[r] = MMAX_(sum_parts)(&sums[r], &lost[r]);
     }
 #        endif
 }
@@ -4657,8 +4678,8 @@ MMAX_INLINE void MMAX_(short_sum_of)(MMAX_(sum) * sum, const mmax_real *terms, s
     }
 #        undef MMAX_TERM
 }
-MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, size_t stride, size_t rows, size_t cols,
-                                     const uint32_t *lengths, int others, const mmax_real *limits)
+MMAX_INLINE void MMAX_(short_totals)(double *totals, double *lost, const mmax_real *terms, size_t stride, size_t rows,
+                                     size_t cols, const uint32_t *lengths, int others, const mmax_real *limits)
 {
     MMAX_(sum) sums[MMAX_WIDTH];
     for (size_t r = 0; r < rows; ++r) {
@@ -4668,7 +4689,7 @@ MMAX_INLINE void MMAX_(short_totals)(double *totals, const mmax_real *terms, siz
     for (size_t r = rows; r < MMAX_WIDTH; ++r) {
         sums[r] = sums[0];
     }
-    MMAX_(totals)(totals, sums);
+    MMAX_(totals)(totals, lost, sums);
 }
 
 MMAX_INLINE int MMAX_(all)(mmax_mask m) { return mmax_m_bits(m) == (1u << MMAX_WIDTH) - 1u; }
@@ -4744,19 +4765,17 @@ typedef struct MMAX_(scalings) {
     MMAX_LINE mmax_real smallest[MMAX_WIDTH];
 #        if MMAX_PASS_DOUBLE
     MMAX_LINE mmax_real rest[MMAX_WIDTH];
-    MMAX_LINE mmax_real bound[MMAX_WIDTH];
 #        endif
 } MMAX_(scalings);
 
-MMAX_INLINE void MMAX_(scalings_of)(MMAX_(scalings) * to, const double *totals)
+MMAX_INLINE void MMAX_(scalings_of)(MMAX_(scalings) * to, const double *totals, const double *lost)
 {
     for (int r = 0; r < MMAX_WIDTH; ++r) { /* simple: compilers divide for all rows at once */
-        const MMAX_(scaling) w = MMAX_(scaling_of)(totals[r]);
+        const MMAX_(scaling) w = MMAX_(scaling_of)(totals[r], MMAX_PASS_DOUBLE ? lost[r] : 0);
         to->factor[r] = w.factor;
         to->smallest[r] = w.smallest;
 #        if MMAX_PASS_DOUBLE
         to->rest[r] = w.rest;
-        to->bound[r] = w.bound;
 #        endif
     }
 }
@@ -4767,7 +4786,6 @@ MMAX_INLINE MMAX_(scaling) MMAX_(scaling_at)(const MMAX_(scalings) * of, size_t 
     w.smallest = of->smallest[r];
 #        if MMAX_PASS_DOUBLE
     w.rest = of->rest[r];
-    w.bound = of->bound[r];
 #        endif
     return w;
 }
@@ -4833,8 +4851,8 @@ MMAX_INLINE int MMAX_(begin_rows)(MMAX_(row) * r, const MMAX_(call) * call, int 
         mmax_v_store(high + i * MMAX_WIDTH, max[0]);
     }
     if (function == MMAX_EVSOFTMAX) {
-        double totals[MMAX_WIDTH];
-        MMAX_(short_totals)(totals, sums, MMAX_LANES, MMAX_WIDTH, MMAX_LANES, NULL, 1, NULL);
+        double totals[MMAX_WIDTH], lost[MMAX_WIDTH];
+        MMAX_(short_totals)(totals, lost, sums, MMAX_LANES, MMAX_WIDTH, MMAX_LANES, NULL, 1, NULL);
         for (int i = 0; i < MMAX_WIDTH; ++i) { /* simple: compilers divide for all rows at once */
             means[i] = (mmax_real)(totals[i] / (double)n);
         }
@@ -4899,18 +4917,18 @@ MMAX_INLINE size_t MMAX_(rows_at_once)(const MMAX_(batch) * b, const MMAX_(call)
     return some && bytes <= MMAX_SIDE_BY_SIDE_BYTES / 2 ? MMAX_SIDE_BY_SIDE_BYTES / bytes : 1;
 }
 
-/* MMAX_(sum_total) of some rows. */
-MMAX_INLINE void MMAX_(totals_of)(double *totals, const MMAX_(sum) * sums, size_t count)
+/* MMAX_(sum_parts) of some rows. */
+MMAX_INLINE void MMAX_(totals_of)(double *totals, double *lost, const MMAX_(sum) * sums, size_t count)
 {
     size_t done = 0;
 #    if MMAX_FAST
     if (count == MMAX_WIDTH) {
-        MMAX_(totals)(totals, sums);
+        MMAX_(totals)(totals, lost, sums);
         done = count;
     }
 #    endif
     for (size_t i = done; i < count; ++i) {
-        totals[i] = MMAX_(sum_total)(&sums[i]);
+        totals[i] = MMAX_(sum_parts)(&sums[i], &lost[i]);
     }
 }
 
@@ -4945,7 +4963,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
     const size_t later = sigma || logs ? MMAX_LATER_AT_LEAST : b->y_stride < MMAX_LATER ? b->y_stride : MMAX_LATER;
     MMAX_(row) rows[2][MMAX_MOST_ROWS], *r = rows[0], *next = rows[1];
     MMAX_(sum) sum[MMAX_MOST_ROWS];
-    double total[MMAX_MOST_ROWS + MMAX_WIDTH];
+    double total[MMAX_MOST_ROWS + MMAX_WIDTH], lost[MMAX_MOST_ROWS];
     MMAX_LINE mmax_real buffer[2 * MMAX_BLOCK]; /* for logarithms */
     size_t count = 0, next_count;
     for (size_t begun = 0; begun < b->rows || count > 0; begun += next_count) {
@@ -4970,7 +4988,7 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             i += MMAX_(rows_exp)(&sum[i], &r[i], count - i, c, f);
         }
         if (logs && one_block) {
-            MMAX_(totals_of)(total, sum, count);
+            MMAX_(totals_of)(total, lost, sum, count);
         }
         for (size_t i = 0; logs && i < count; ++i) {
             total[i] = MMAX_(row_rest)(&r[i], one_block ? &total[i] : NULL, c);
@@ -4987,10 +5005,11 @@ MMAX_INLINE void MMAX_(normalise_rows)(const MMAX_(batch) * b, const MMAX_(call)
             if (logs) {
                 MMAX_(log1ps_of)(total, count);
             } else {
-                MMAX_(totals_of)(total, sum, count);
+                MMAX_(totals_of)(total, lost, sum, count);
             }
             for (size_t i = 0; i < count; ++i) {
                 r[i].sum = total[i];
+                r[i].lost = MMAX_PASS_DOUBLE && !logs ? lost[i] : 0;
                 MMAX_(row_end)(&r[i], c, f, logs);
                 if (r[i].n < b->cols) {
                     MMAX_(fill)(r[i].y + r[i].n, b->cols - r[i].n, logs ? MMAX_MASK_BITS : 0);
@@ -5016,6 +5035,7 @@ struct MMAX_(group) {
     size_t row, rows;                               /* the first, and how many: at most MMAX_WIDTH */
     MMAX_LINE mmax_real e[MMAX_WIDTH * MMAX_SHORT]; /* exponentials; MultiMax: sigma, before; TanhMax: 2 sinh */
     MMAX_LINE double total[MMAX_WIDTH];
+    MMAX_LINE double lost[MMAX_WIDTH];   /* of the total, see sum_parts */
     MMAX_LINE mmax_real low[MMAX_WIDTH]; /* the smallest of all logits or 0 is in one of them; not for MultiMax */
     int masks;                           /* whether it is taken as one that may have masks, as a group before had */
     int masked;                          /* whether it has some that no last pass clears */
@@ -5198,7 +5218,7 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
             MMAX_(fill_short)(g->e + from, n, cols);
         }
     }
-    MMAX_(short_totals)(g->total, summed, MMAX_SHORT, rows, cols, lengths, function == MMAX_TANHMAX, NULL);
+    MMAX_(short_totals)(g->total, g->lost, summed, MMAX_SHORT, rows, cols, lengths, function == MMAX_TANHMAX, NULL);
 }
 
 /* Whether all rows of a group have a target, if they need one, and entries. */
@@ -5259,7 +5279,7 @@ MMAX_INLINE void MMAX_(group_weights)(const MMAX_(group) * g, const MMAX_(batch)
     const size_t rows = g->rows, n = b->cols, y_stride = b->y_stride;
     mmax_real *y = b->y + g->row * y_stride;
     MMAX_(scalings) scalings;
-    MMAX_(scalings_of)(&scalings, g->total);
+    MMAX_(scalings_of)(&scalings, g->total, g->lost);
     for (size_t r = 0; r < rows; ++r, y += y_stride) {
         const mmax_real *const e = g->e + r * MMAX_SHORT;
         if (MMAX_UNLIKELY(!mmax_f64_is_finite(g->total[r]))) {
@@ -5285,8 +5305,8 @@ MMAX_STATIC void MMAX_(signed_weights_of_group)(const MMAX_(group) * g, const MM
 
 /* A short row alone: the first two passes; the smallest score or 0 is in one lane of `low`, not for MultiMax. Returns 0
  * where it is not an ordinary row. */
-MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, mmax_vec *low, const mmax_real *x,
-                                size_t n, const MMAX_(call) * c, int function)
+MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, double *lost, mmax_vec *low,
+                                const mmax_real *x, size_t n, const MMAX_(call) * c, int function)
 {
     MMAX_LINE mmax_real cosh2[MMAX_SHORT];
     mmax_real *const summed = function == MMAX_TANHMAX ? cosh2 : e;
@@ -5319,7 +5339,7 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
     }
     MMAX_(short_exp)(e, summed, x, n, n, o, c, function, 0, 0);
     MMAX_(short_sum_of)(&sum, summed, n, function == MMAX_TANHMAX, NULL);
-    *total = MMAX_(sum_total)(&sum);
+    *total = MMAX_(sum_parts)(&sum, lost);
     return mmax_f64_is_finite(*total);
 }
 /* What is done with row `row` of n entries; 0 if nothing. */
@@ -5328,11 +5348,11 @@ MMAX_INLINE int MMAX_(lone_weights)(const MMAX_(batch) * b, size_t row, size_t n
     MMAX_LINE mmax_real e[MMAX_SHORT];
     MMAX_(origin) o;
     mmax_vec low;
-    double total;
-    if (!MMAX_(lone_exp)(e, &o, &total, &low, b->x + row * b->x_stride, n, c, function)) {
+    double total, lost;
+    if (!MMAX_(lone_exp)(e, &o, &total, &lost, &low, b->x + row * b->x_stride, n, c, function)) {
         return 0;
     }
-    MMAX_(short_scale)(b->y + row * b->y_stride, e, n, MMAX_(scaling_of)(total), function == MMAX_TANHMAX);
+    MMAX_(short_scale)(b->y + row * b->y_stride, e, n, MMAX_(scaling_of)(total, lost), function == MMAX_TANHMAX);
     return 1;
 }
 typedef int (*MMAX_(lone_row))(const MMAX_(batch) *, size_t row, size_t n, const MMAX_(call) *, int function);
@@ -5479,12 +5499,12 @@ MMAX_STATIC void MMAX_(log_sums_of_group)(double *log_sum, const MMAX_(group) * 
 {
     MMAX_LINE mmax_real e_max[MMAX_WIDTH];
     MMAX_LINE mmax_real limits[MMAX_WIDTH];
-    MMAX_LINE double others[MMAX_WIDTH];
+    MMAX_LINE double others[MMAX_WIDTH], lost[MMAX_WIDTH];
     mmax_v_store(e_max, MMAX_(exp)(mmax_v_load(g->origins.max), mmax_v_load(g->origins.rounder), c));
     for (size_t r = 0; r < MMAX_WIDTH; ++r) {
         limits[r] = (mmax_real)(MMAX_BELOW_MAX * (double)e_max[r]);
     }
-    MMAX_(short_totals)(others, g->e, MMAX_SHORT, g->rows, b->cols, NULL, 1, limits);
+    MMAX_(short_totals)(others, lost, g->e, MMAX_SHORT, g->rows, b->cols, NULL, 1, limits);
     MMAX_F64_(log_sums)(log_sum, g->total, others, e_max, !MMAX_PASS_DOUBLE, MMAX_WIDTH);
 }
 
@@ -5532,8 +5552,8 @@ MMAX_INLINE int MMAX_(lone_logs)(const MMAX_(batch) * b, size_t row, size_t n, c
     MMAX_LINE mmax_real e[MMAX_SHORT];
     MMAX_(origin) o;
     mmax_vec low;
-    double total;
-    if (!MMAX_(lone_exp)(e, &o, &total, &low, x, n, c, function)) {
+    double total, lost;
+    if (!MMAX_(lone_exp)(e, &o, &total, &lost, &low, x, n, c, function)) {
         return 0;
     }
     MMAX_(short_log)
@@ -6057,6 +6077,7 @@ MMAX_INLINE void MMAX_(losses_rest)(double *rest, MMAX_(loss) * r, size_t count,
 {
     MMAX_(row) rows[MMAX_MOST_ROWS];
     MMAX_(sum) sums[MMAX_MOST_ROWS];
+    double lost[MMAX_MOST_ROWS];
     for (size_t i = 0; i < count; ++i) {
         if (r[i].state == MMAX_IS_NORMAL) {
             MMAX_(loss_target)(&r[i], c, f->function);
@@ -6073,7 +6094,7 @@ MMAX_INLINE void MMAX_(losses_rest)(double *rest, MMAX_(loss) * r, size_t count,
     for (size_t i = 0; i < count;) {
         i += MMAX_(rows_exp)(&sums[i], &rows[i], count - i, c, f);
     }
-    MMAX_(totals_of)(rest, sums, count);
+    MMAX_(totals_of)(rest, lost, sums, count);
     for (size_t i = 0; i < count; ++i) {
         r[i].sum = rest[i];
         rest[i] = MMAX_(row_rest)(&rows[i], &rest[i], c);
@@ -6252,8 +6273,9 @@ MMAX_INLINE int MMAX_(lone_loss)(const MMAX_(batch) * b, size_t row, size_t n, c
     MMAX_LINE mmax_real e[MMAX_SHORT];
     MMAX_(loss) r;
     mmax_vec low;
+    double lost;
     MMAX_(loss_of)(&r, b, row);
-    if (r.state != MMAX_IS_NORMAL || !MMAX_(lone_exp)(e, &r.origin, &r.sum, &low, r.x, n, c, function)) {
+    if (r.state != MMAX_IS_NORMAL || !MMAX_(lone_exp)(e, &r.origin, &r.sum, &lost, &low, r.x, n, c, function)) {
         return 0;
     }
     MMAX_(short_loss)
@@ -9045,6 +9067,8 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_P7
 #    undef MMAX_SHIFT_LIMIT
 #    undef MMAX_PLAIN_RANGE
+#    undef MMAX_RAISED
+#    undef MMAX_LEAST_REST
 #    undef MMAX_BIAS
 #    undef MMAX_LOWEST
 #    undef MMAX_H

@@ -393,6 +393,36 @@ static void check_thresholds(const function *f, double stated)
     report(f, w);
 }
 
+/* Rows in which the roundings of the largest exponential, of its sum with that MMAX_LANES later, of all, of the second
+ * one and of its weight add up: found by climbing, with the sum in one number, with exponentials of up to 0.9 ULP. */
+static void check_gathered_roundings(void)
+{
+    static const struct {
+        const char *name;
+        size_t lanes;
+        double largest, second, later, third;
+    } rows[] = {
+        {"softmax_f32", 32, 0.91632384061813354, -9.4910907745361328, -6.7521452903747559, -5.3049917221069336},
+        {"softmax_f32", 32, -29.586301803588867, -46.921897888183594, -38.467357635498047, -127.49213409423828},
+        {"softmax_f64", 16, -243.23832372212829, -259.18036193267193, -253.24878105258253, -251.18983869039192},
+        {"softmax_f64", 16, 97.736637269871991, 92.888843789019319, 66.040562324390464, 75.5773827209008},
+        {"softmax_f64", 16, -0.68408140055248268, -22.172171958856868, -7.5573870817974722, -22.485412993847696},
+    };
+    for (size_t k = 0; k < COUNT(rows); ++k) {
+        const function *const f = function_named(rows[k].name);
+        worst w[MMAX_ISA_COUNT] = {{0, 0}};
+        for (size_t i = 0; i < rows[k].lanes + 4; ++i) {
+            set(f, x_row, i, rows[k].largest - 60);
+        }
+        set(f, x_row, 0, rows[k].largest);
+        set(f, x_row, 1, rows[k].second);
+        set(f, x_row, 2, rows[k].third);
+        set(f, x_row, rows[k].lanes, rows[k].later);
+        check_row(f, NULL, rows[k].lanes + 4, 1, w);
+        report(f, w);
+    }
+}
+
 static int is_forward(const function *f) { return f->kind == FORWARD || f->kind == LOGARITHM; }
 
 int main(void)
@@ -406,6 +436,9 @@ int main(void)
             all_rows(f, w);
             report(f, w);
         }
+    }
+    TEST("softmax where roundings add up: within the bound of the contract") {
+        check_gathered_roundings();
     }
     TEST("sparsemax and entmax15 of random candidates: within the figure of the header") {
         check_thresholds(function_named("sparsemax_f32"), 2.6);

@@ -6,7 +6,7 @@
  *     test_exp STRIDE [STEP]  every STRIDE-th of these; f64: every STEP-th group of its points
  *
  * What else a row has (its place, length and maximum) divides the exponential by a power of two, which is found here by
- * comparison, and differences x - max are floats of the same range. In f64 all are larger by one factor near 1. Other scales, whose constants are other ones, take
+ * comparison, and differences x - max are floats of the same range. All are larger by one factor near 1. Other scales, whose constants are other ones, take
  * a part of the points each. f64: random points, and the neighbours of each score at which the reduction turns from
  * one eighth of a power of two to the next, where the polynomial ends.
  *
@@ -25,7 +25,8 @@
 #define BLOCK 4096
 #define LN2   0.69314718055994530942
 
-/* MMAX_POW2_FACTOR in f64 */
+/* MMAX_POW2_FACTOR */
+#define FACTOR_F32 (1 + 6156 * FLT_EPSILON)
 #define FACTOR_F64 (1 + 157253372 * DBL_EPSILON)
 
 typedef struct tier {
@@ -99,7 +100,7 @@ static worst sweep_f32(const tier *t, double scale, uint32_t stride)
             t->f32(y, x, n, x[0], scale);
             for (size_t i = 0; i < n; ++i) {
                 double s = x[i] * scale;
-                take(&w, y[i], fabs(s) < 700 ? exp(s) : expl(s), FLT_MANT_DIG, x[i]);
+                take(&w, y[i], (fabs(s) < 700 ? exp(s) : expl(s)) * FACTOR_F32, FLT_MANT_DIG, x[i]);
             }
         }
     }

@@ -190,7 +190,8 @@ m("sigma has no valley", "e->min = score < e->min ? score : e->min;", "", "passe
 m("sigma has no peak", "e->max = score;", "", "passes losses")
 
 m = function("MMAX_INLINE int MMAX_(begin_sigma)(", "avx2")
-m("in place: scores where sigma should be", "if (y && !store) {", "if (0) {", "forward")
+m("in place: scores where sigma should be", "if (y && (*careful || !store)) {", "if (y && *careful) {",
+  "forward")
 m("in place: masked scores are sigma's", "*careful || masks)", "*careful)", "bits special_cases")
 m("masked rows: one without weights is not empty", "if (e.max < -MMAX_REAL_MAX) {", "if (0) {", "special_cases")
 m("masked rows: losses take sigma again without care", "*careful |= masks && !c->clears;", "", "losses special_cases bits")
@@ -209,7 +210,8 @@ m("in place: masked entries of a NaN row are NaN", "e.min == MMAX_MASK && MMAX_(
 m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(short_mean)(")
-m("evsoftmax: masks count in the mean of a short row", "mmax_v_keep(active, one)", "one", "special_cases forward")
+m("evsoftmax: masks count in the mean of a short row", "mmax_v_add_where(active, ones[k], one)", "mmax_v_add(ones[k], one)",
+  "special_cases forward")
 m = function("MMAX_INLINE void MMAX_(short_mean)(", "avx2")
 m("evsoftmax: the mean of a short row takes turns elsewhere", "(k + 1) % MMAX_CALL_REGS", "0", "bits")
 m = function("MMAX_STATIC void MMAX_(careful_mean)(", "avx2")
@@ -555,8 +557,10 @@ m("gp: is set, not added to", "gp->t_d[i] = gp->t_d[i] + sums[1];", "gp->t_d[i] 
 
 m = function("MMAX_(row_spread)(const mmax_real *x")
 m("smoothing: the sum of many differences overflows", "mmax_f64_is_finite(spread.below_max)", "1", "losses")
-m("smoothing: masks count", "mmax_v_keep(active, one)", "one", "losses special_cases")
-m("smoothing: evsoftmax forgets its low entries", "mmax_v_keep(low, one)", "mmax_v_zero()", "losses")
+m("smoothing: masks count", "mmax_v_add_where(active, lanes_##part[1][k], one)", "mmax_v_add(lanes_##part[1][k], one)",
+  "losses special_cases")
+m("smoothing: evsoftmax forgets its low entries", "mmax_v_add_where(low, lanes_##part[2][k], one)",
+  "lanes_##part[2][k]", "losses")
 
 m = function("MMAX_INLINE void MMAX_(loss_gradient_of)(")
 m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * factor)", "losses")
@@ -770,7 +774,8 @@ m = function("MMAX_STATIC void MMAX_(sums_above_bottom)(")
 m("threshold loss: entries equal to the target count as it", "found |= skipped;", "", "losses")
 
 m = function("MMAX_STATIC double MMAX_(count_active)(")
-m("threshold loss: masks count in the smoothing", "mmax_v_keep(active_, one)", "one", "losses")
+m("threshold loss: masks count in the smoothing", "mmax_v_add_where(active_, lanes_##part[0][k], one)",
+  "mmax_v_add(lanes_##part[0][k], one)", "losses")
 m("threshold loss: the lowest of a row's end", "low[0] = mmax_v_min(low[k], low[0]);", "", "losses")
 
 m = function("MMAX_INLINE void MMAX_(threshold_loss_end)(")
@@ -780,6 +785,9 @@ m("threshold loss: the target is one of the others", "others[at] = MMAX_MASK;", 
 m("threshold loss: in two sweeps the target is left out in the first alone", "from = to + 1, to = count", "from = to, to = count", "losses")
 m("threshold loss: the target's gradient without q", "gx[index] = masked ? 0 : (mmax_real)((p - q_target) * factor);",
   "gx[index] = masked ? 0 : (mmax_real)(p * factor);", "losses")
+
+m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(")
+m("weights: f64, the rounding of the sum is forgotten", "- mmax_product(inverse, lost)", "", "forward")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(weight)(")
 m("log backward: the factor of f64's exponentials stays", "MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR",
