@@ -6,9 +6,9 @@
  *     test_exp STRIDE [STEP]  every STRIDE-th of these; f64: every STEP-th group of its points
  *
  * What else a row has (its place, length and maximum) divides the exponential by a power of two, which is found here by
- * comparison, and differences x - max are floats of the same range. All are larger by one factor near 1. Other scales, whose constants are other ones, take
- * a part of the points each. f64: random points, and the neighbours of each score at which the reduction turns from
- * one eighth of a power of two to the next, where the polynomial ends.
+ * comparison, and differences x - max are floats of the same range. All are larger by one factor near 1. Other scales,
+ * whose constants are other ones, take a part of the points each. f64: random points, and the neighbours of each score
+ * at which the reduction turns from one eighth of a power of two to the next, where the polynomial ends.
  *
  * Reference: exp in double, 2^-29 ULP of a float off; for f64 expl, where long double has 64 bits or more 2^-10 ULP.
  */
