@@ -4458,12 +4458,13 @@ MMAX_RARE int MMAX_(long_row)(const MMAX_(row) * r, const MMAX_(call) * c, const
     }
     for (size_t i = 0, from = 0; i < l.count; from = l.ends[i++]) {
         mmax_real power = l.rounders[i] - l.origin.rounder;
+        double factor;
         if (power > 16) { /* else the sum is within the type's range */
             MMAX_(lower)(r->y + from, l.ends[i] - from, power);
             power = 0;
         }
-        MMAX_(scale)
-        (r->y + from, l.ends[i] - from, total * MMAX_(two_to)(power), lost * MMAX_(two_to)(power), l.origin.kind);
+        factor = MMAX_(two_to)(power);
+        MMAX_(scale)(r->y + from, l.ends[i] - from, total * factor, lost * factor, l.origin.kind);
     }
     return MMAX_IS_DONE;
 }

@@ -210,8 +210,8 @@ m("in place: masked entries of a NaN row are NaN", "e.min == MMAX_MASK && MMAX_(
 m("evsoftmax: an overflowing sum is the mean", "!mmax_f64_is_finite(e.sum)", "0", "special_cases")
 
 m = function("MMAX_INLINE void MMAX_(short_mean)(")
-m("evsoftmax: masks count in the mean of a short row", "mmax_v_add_where(active, ones[k], one)", "mmax_v_add(ones[k], one)",
-  "special_cases forward")
+m("evsoftmax: masks count in the mean of a short row", "mmax_v_add_where(active, ones[k], one)",
+  "mmax_v_add(ones[k], one)", "special_cases forward")
 m = function("MMAX_INLINE void MMAX_(short_mean)(", "avx2")
 m("evsoftmax: the mean of a short row takes turns elsewhere", "(k + 1) % MMAX_CALL_REGS", "0", "bits")
 m = function("MMAX_STATIC void MMAX_(careful_mean)(", "avx2")
@@ -790,7 +790,7 @@ m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(")
 m("weights: f64, the rounding of the sum is forgotten", "- mmax_product(inverse, lost)", "", "forward")
 
 m = function("MMAX_INLINE mmax_vec MMAX_(weight)(")
-m("log backward: the factor of f64's exponentials stays", "MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR",
+m("log backward: the factor of exponentials stays", "MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR",
   "MMAX_TWO_TO_MINUS_64", "losses backward")
 
 # ---- tanhmax ----
@@ -825,7 +825,7 @@ m = function("MMAX_STATIC mmax_vec MMAX_(squares_of)(")
 m("tanhmax backward: a usual scale", "c, MMAX_ROW_GENERAL);", "c, MMAX_ROW_CLAMP);", "properties")
 m("tanhmax backward: sinh is held too high", "MMAX_LOWEST + whole", "MMAX_LOWEST + 2 * whole", "backward")
 m("tanhmax backward: the unit of small scores", "MMAX_FROM_SQUARE / 2 *", "MMAX_FROM_SQUARE *", "backward")
-m("tanhmax backward: the factor of f64's exponentials stays", "mmax_v_set((mmax_real)(1.0 / MMAX_POW2_FACTOR))",
+m("tanhmax backward: the factor of exponentials stays", "mmax_v_set((mmax_real)(1.0 / MMAX_POW2_FACTOR))",
   "mmax_v_set((mmax_real)1)", "backward")
 
 m = function("MMAX_INLINE void MMAX_(cosh_row)(")
