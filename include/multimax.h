@@ -1718,21 +1718,19 @@ MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
 #        define mmax_v_select(m, a, b)         MMAX_I(blendv)(b, a, m)
 #        define mmax_v_keep(m, a)              MMAX_I (and)(m, a)
 #        if MMAX_PASS_DOUBLE
-/* The table entries that the low bits of n choose: as pairs of 32 bits from each half of the table, which is quicker
- * than a gather. */
-MMAX_INLINE __m256d MMAX_(look_up)(const void *table, __m256d n)
+/* The halves of a table entry come from one register each, which is quicker than a gather. */
+MMAX_INLINE __m256d MMAX_(pow2)(__m256d n)
 {
-    const __m256i bits = _mm256_castpd_si256(n), low = _mm256_shuffle_epi32(bits, 0xa0);
-    const __m256i pair = _mm256_add_epi32(_mm256_add_epi32(low, low), _mm256_set1_epi64x((long long)1 << 32));
-    const __m256i first = _mm256_loadu_si256((const __m256i *)table);
-    const __m256i last = _mm256_loadu_si256((const __m256i *)table + 1);
-    return _mm256_blendv_pd(_mm256_castsi256_pd(_mm256_permutevar8x32_epi32(first, pair)),
-                            _mm256_castsi256_pd(_mm256_permutevar8x32_epi32(last, pair)),
-                            _mm256_castsi256_pd(_mm256_slli_epi64(bits, 61)));
+    const float *const table = (const float *)(const void *)mmax_pow2_table_f64;
+    const __m256 first = _mm256_loadu_ps(table), last = _mm256_loadu_ps(table + 8);
+    const __m256i low = _mm256_permute4x64_epi64(_mm256_castps_si256(_mm256_shuffle_ps(first, last, 0x88)), 0xd8);
+    const __m256i high = _mm256_permute4x64_epi64(_mm256_castps_si256(_mm256_shuffle_ps(first, last, 0xdd)), 0xd8);
+    const __m256i bits = _mm256_castpd_si256(n);
+    const __m256i entry = _mm256_blend_epi32(_mm256_permutevar8x32_epi32(low, bits),
+                                             _mm256_permutevar8x32_epi32(high, _mm256_slli_epi64(bits, 32)), 0xaa);
+    return _mm256_castsi256_pd(_mm256_add_epi64(_mm256_slli_epi64(bits, 49), entry));
 }
-#            define mmax_v_pow2(n)                                                                  \
-                _mm256_castsi256_pd(_mm256_add_epi64(_mm256_slli_epi64(_mm256_castpd_si256(n), 49), \
-                                                     _mm256_castpd_si256(MMAX_(look_up)(mmax_pow2_table_f64, n))))
+#            define mmax_v_pow2(n)     MMAX_(pow2)(n)
 MMAX_INLINE __m256d MMAX_(exponent)(__m256d a)
 {
     const __m256i k =
