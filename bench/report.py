@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """report.py RESULTS.json ...: writes report.md and softmax.svg beside the first file.
 
-The files are what bench wrote with --benchmark_out, one a process; ratios are taken within a file only.
+The files are what bench wrote with --benchmark_out, one a process, the last with oneDNN limited to AVX2; ratios are
+taken within a file only.
 """
 import json
 import os
@@ -125,12 +126,11 @@ def softmax_tables(run, own):
     return text + table(f"softmax f32: {own} as a multiple of the others", ["rows x cols"] + shapes, rows)
 
 
-def avx2_table(runs):
+def avx2_table(run):
     rows = []
-    for run in runs:
-        for shape in run.shapes(function="softmax_f32", by="onednn-avx2"):
-            a, b = (run.ns("softmax_f32", by, shape) for by in ("multimax-avx2", "onednn-avx2"))
-            rows.append([shape, number(a), number(b), ratio(a, b, AGAINST_ONEDNN_AVX2)])
+    for shape in run.shapes(function="softmax_f32", by="onednn-avx2"):
+        a, b = (run.ns("softmax_f32", by, shape) for by in ("multimax-avx2", "onednn-avx2"))
+        rows.append([shape, number(a), number(b), ratio(a, b, AGAINST_ONEDNN_AVX2)])
     return table("softmax f32 on AVX2 against oneDNN limited to AVX2",
                  ["rows x cols", "multimax-avx2", "onednn-avx2", "ratio"], rows)
 
@@ -241,7 +241,7 @@ def main(paths):
             f"{context['processor']}, {context['mhz_per_cpu'] / 1000:.2f} GHz, one thread; "
             f"{' '.join(context['compiler'].split())}; multimax.h {context['multimax']}; {context['date'][:10]}. "
             "Medians of interleaved repetitions in one process.", ""]
-    text += softmax_tables(run, own) + avx2_table(runs) + function_tables(run, own) + backward_tables(run, own)
+    text += softmax_tables(run, own) + avx2_table(runs[-1]) + function_tables(run, own) + backward_tables(run, own)
     text += call_table(run, own)
     for run in runs:
         text += [f"FAILED {name}\n" for name in sorted(run.failed)]
