@@ -7803,7 +7803,7 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
     return MMAX_IS_NORMAL;
 }
 
-/* 2 sinh of the row to y; the sums of 2 cosh. */
+/* 2 sinh of the row to y; the sums of 2 cosh, at most 1.25 * 2^65 each, without losing what is small, as in exp_rows. */
 MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, const MMAX_(call) * call, int kind,
                                  int masks)
 {
@@ -7813,7 +7813,7 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, con
     const size_t n = r->n, later = r->later;
     const MMAX_(origin) origin = *r->relative_to, *const o = &origin;
     const MMAX_(call) constants = *call, *const c = &constants;
-    const mmax_vec masked = mmax_v_set(MMAX_MASK);
+    const mmax_vec masked = mmax_v_set(MMAX_MASK), above = mmax_v_set(n > MMAX_SHORT ? MMAX_ABOVE_EXPS : 0);
     const mmax_real unit = o->unit;
     MMAX_(reduced) ahead[MMAX_REGS]; /* as in exp_rows */
     MMAX_(sum) sum[1];
@@ -7822,23 +7822,37 @@ MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, con
     if (MMAX_FAST) {
         MMAX_EACH(k) { ahead[k] = MMAX_BEGIN(k * MMAX_WIDTH); }
     }
-#    define MMAX_STEP(at, left, k, part)                                                     \
-        const mmax_vec logit_ = MMAX_(load_upto)(x + at, left, masked);                      \
-        const mmax_mask active_ = masks ? mmax_v_nle(logit_, masked) : mmax_m_none();        \
-        const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;                   \
-        mmax_vec sinh_, cosh_;                                                               \
-        MMAX_(fetch)(next + at, k);                                                          \
-        MMAX_(fetch_after)(y + at, later, k);                                                \
-        if (MMAX_FAST && kind != MMAX_ROW_GENERAL) {                                         \
-            MMAX_(sinh_end)(ahead[k], x_, &sinh_, &cosh_, o, unit, c, kind);                 \
-            ahead[k] = MMAX_BEGIN(at + MMAX_LANES);                                          \
-        } else {                                                                             \
-            MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                          \
-        }                                                                                    \
-        cosh_ = masks ? mmax_v_keep(active_, cosh_) : cosh_;                                 \
-        lanes_##part[0][k] = mmax_v_add(lanes_##part[0][k], MMAX_(first_upto)(cosh_, left)); \
+#    define MMAX_STEP(at, left, k, part)                                              \
+        const mmax_vec logit_ = MMAX_(load_upto)(x + at, left, masked);               \
+        const mmax_mask active_ = masks ? mmax_v_nle(logit_, masked) : mmax_m_none(); \
+        const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;            \
+        mmax_vec sinh_, cosh_;                                                        \
+        MMAX_(fetch)(next + at, k);                                                   \
+        MMAX_(fetch_after)(y + at, later, k);                                         \
+        if (MMAX_FAST && kind != MMAX_ROW_GENERAL) {                                  \
+            MMAX_(sinh_end)(ahead[k], x_, &sinh_, &cosh_, o, unit, c, kind);          \
+            ahead[k] = MMAX_BEGIN(at + MMAX_LANES);                                   \
+        } else {                                                                      \
+            MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                   \
+        }                                                                             \
+        cosh_ = masks ? mmax_v_keep(active_, cosh_) : cosh_;                          \
+        MMAX_ADD_PAIR(MMAX_(first_upto)(cosh_, left), k)                              \
         MMAX_(store_upto)(y + at, left, sinh_);
-    MMAX_SWEEP_SUM(n, sum, 1, MMAX_STEP);
+    for (size_t chunk = 0; chunk < n; chunk += MMAX_EXP_CHUNK) {
+        const size_t end = n - chunk < MMAX_EXP_CHUNK ? n : chunk + MMAX_EXP_CHUNK;
+        mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
+        MMAX_EACH(k)
+        {
+            total[k] = above;
+            lost[k] = mmax_v_zero();
+        }
+        MMAX_SWEEP_LANES(chunk, end, MMAX_REGS, MMAX_STEP)
+        MMAX_EACH(k) { total[k] = mmax_v_sub(total[k], above); }
+        MMAX_(sum_add)(sum, total);
+        if (n > MMAX_SHORT) { /* else as in a group: the few terms of a lane lose little */
+            MMAX_(sum_add_small)(sum, lost);
+        }
+    }
 #    undef MMAX_STEP
 #    undef MMAX_BEGIN
     *row_sum = sum[0];

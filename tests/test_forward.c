@@ -466,6 +466,22 @@ int main(void)
             random_row(function_named("tanhmax_f64"), NULL, n, NORMAL_4, 1e-290, w);
         }
     }
+    TEST("tanhmax of many small scores beside one whose weight has some of their digits below its last") {
+        static const size_t lengths[] = {100, 130, 200, 260, 520, 2048};
+        worst w[MMAX_ISA_COUNT] = {{0, 0}};
+        for (size_t k = 0; k < 2 * COUNT(lengths); ++k) {
+            const function *f = function_named(k % 2 ? "tanhmax_f64" : "tanhmax_f32");
+            const size_t n = lengths[k / 2];
+            const double digits = k % 2 ? 53 : 24;
+            for (double above = 0.62; above < 1; above += 0.02) {
+                for (size_t i = 0; i < n; ++i) {
+                    set(f, x_row, i, n - i > 24 ? 0 : random_normal() / 4);
+                }
+                set(f, x_row, 0, digits * 0.6931471805599453 + above);
+                check_row(f, NULL, n, 1, w);
+            }
+        }
+    }
     TEST("tanhmax of tiny logits at a large scale") {
         worst w[MMAX_ISA_COUNT] = {{0, 0}};
         for (size_t n = 1; n <= 131; n += LENGTH_STEP) {

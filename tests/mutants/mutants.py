@@ -799,6 +799,7 @@ m("tanhmax: even, not odd", "mmax_v_sub(up, down)), x);", "mmax_v_sub(up, down))
 m("tanhmax: cancels near 0", "mmax_v_lt(s, mmax_v_set((mmax_real)1))", "mmax_v_lt(s, mmax_v_zero())", "forward")
 
 m = function("MMAX_INLINE void MMAX_(sinh_row)(", "avx2")
+m("tanhmax: small terms are lost in the sum", "if (n > MMAX_SHORT) {", "if (0) {", "forward")
 m("tanhmax: masks are in the sum", "cosh_ = masks ? mmax_v_keep(active_, cosh_) : cosh_;", "", "special_cases bits")
 
 m = function("MMAX_STATIC void MMAX_(exp_tanhmax)(", "avx2")
