@@ -8035,27 +8035,30 @@ typedef struct MMAX_(back) {
                                 ? MMAX_(load_upto)((r)->gx + at, left, zero)                                    \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
 /* The second pass: g_, what goes to gx; + 0, so that it is no -0 where y = 0. Of SoftMax's products only the last may be
- * subnormal, which takes long as a factor: a scale below 1 multiplies gy - mean, one above it w. */
-#    define MMAX_GRADIENT(r, at, left, mean, lanes, k)                                                        \
-        MMAX_LOADS(r, at, left)                                                                               \
-        mmax_vec g_ = function == MMAX_BACK_LOG ? mmax_v_fma(w_, mmax_v_sub(zero, mean), gy_)                 \
-                                                : mmax_v_product(w_, mmax_v_sub(gy_, mean));                  \
-        if (masks || (careful && (order || function == MMAX_BACK_LOG))) {                                     \
-            g_ = mmax_v_keep(active_, g_);                                                                    \
-        }                                                                                                     \
-        if (order) {                                                                                          \
-            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                      \
-            g_ = shrinks ? mmax_v_mul(g_, mmax_v_set(1 / (r)->shrunk)) : g_;                                  \
-            if (careful) {                                                                                    \
-                s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest)));   \
-            }                                                                                                 \
-            g_ = MMAX_(slopes_step)(&kinks, lanes, k, g_, mmax_v_mul(g_, scale), s_, order, params, careful); \
-        } else if (function == MMAX_BACK_SOFTMAX) {                                                           \
-            const mmax_vec one_ = mmax_v_set((mmax_real)1), down_ = mmax_v_min(one_, scale);                  \
-            const mmax_vec less_ = mmax_v_product(mmax_v_sub(zero, down_), mean);                             \
-            g_ = mmax_v_fma(mmax_v_mul(w_, mmax_v_max(one_, scale)), mmax_v_fma(gy_, down_, less_), zero);    \
-        } else {                                                                                              \
-            g_ = mmax_v_fma(g_, scale, zero);                                                                 \
+ * subnormal, which takes long as a factor: a scale below 1 multiplies gy - mean, one above it w. Where gy is shrunk,
+ * gx is until scale and slope have had their part: the gradient of a score may overflow where that of a logit does not. */
+#    define MMAX_GRADIENT(r, at, left, mean, lanes, k)                                                      \
+        MMAX_LOADS(r, at, left)                                                                             \
+        mmax_vec g_ = function == MMAX_BACK_LOG ? mmax_v_fma(w_, mmax_v_sub(zero, mean), gy_)               \
+                                                : mmax_v_product(w_, mmax_v_sub(gy_, mean));                \
+        if (masks || (careful && (order || function == MMAX_BACK_LOG))) {                                   \
+            g_ = mmax_v_keep(active_, g_);                                                                  \
+        }                                                                                                   \
+        if (order) {                                                                                        \
+            const mmax_vec scaled_ = mmax_v_mul(g_, scale);                                                 \
+            mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                    \
+            g_ = shrinks ? mmax_v_mul(g_, mmax_v_set(1 / (r)->shrunk)) : g_;                                \
+            if (careful) {                                                                                  \
+                s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest))); \
+            }                                                                                               \
+            g_ = MMAX_(slopes_step)(&kinks, lanes, k, g_, scaled_, s_, order, params, careful);             \
+            g_ = shrinks ? mmax_v_mul(g_, mmax_v_set(1 / (r)->shrunk)) : g_;                                \
+        } else if (function == MMAX_BACK_SOFTMAX) {                                                         \
+            const mmax_vec one_ = mmax_v_set((mmax_real)1), down_ = mmax_v_min(one_, scale);                \
+            const mmax_vec less_ = mmax_v_product(mmax_v_sub(zero, down_), mean);                           \
+            g_ = mmax_v_fma(mmax_v_mul(w_, mmax_v_max(one_, scale)), mmax_v_fma(gy_, down_, less_), zero);  \
+        } else {                                                                                            \
+            g_ = mmax_v_fma(g_, scale, zero);                                                               \
         }
 
 /* No score is above the safe bound where the sum of the logits' squares is at most this. */

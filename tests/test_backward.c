@@ -416,5 +416,36 @@ int main(void)
             }
         }
     }
+    TEST("a gradient that is finite, of gradients at the end of the type's range") {
+        static const struct {
+            double t_b, scale;
+        } cases[] = {{0.5, 1}, {1, 1e-3}, {0.25, 2}};
+        FOR_EACH_ISA(isa) {
+            for (size_t k = 0; k < COUNT(cases); ++k) {
+                const float x[3] = {0, 0, 0}, gy[3] = {-0.99f * FLT_MAX, 0.99f * FLT_MAX, 0.99f * FLT_MAX};
+                const double x64[3] = {0, 0, 0}, gy64[3] = {-0.99 * DBL_MAX, 0.99 * DBL_MAX, 0.99 * DBL_MAX};
+                const double factor = cases[k].t_b * cases[k].scale * 0.99 / 3;
+                float y[3], gx[3];
+                double y64[3], gx64[3];
+                mmax_multimax_params p = mmax_multimax_identity(1);
+                mmax_shape s = mmax_row(3);
+                p.t_b[0] = cases[k].t_b;
+                p.b[0] = 10;
+                s.scale = cases[k].scale;
+                CHECK(mmax_log_multimax_f32(y, x, &p, s) == MMAX_OK, "%s", mmax_isa_name(isa));
+                CHECK(mmax_log_multimax_f64(y64, x64, &p, s) == MMAX_OK, "%s", mmax_isa_name(isa));
+                CHECK(mmax_log_multimax_backward_f32(gx, NULL, gy, y, x, &p, s) == MMAX_OK, "%s", mmax_isa_name(isa));
+                CHECK(mmax_log_multimax_backward_f64(gx64, NULL, gy64, y64, x64, &p, s) == MMAX_OK, "%s",
+                      mmax_isa_name(isa));
+                for (int i = 0; i < 3; ++i) {
+                    const double share = factor * (i == 0 ? -4 : 2);
+                    CHECK(fabs((double)gx[i] / FLT_MAX - share) <= 1e-6 * fabs(share), "%s, case %zu, entry %d: %g",
+                          mmax_isa_name(isa), k, i, (double)gx[i]);
+                    CHECK(fabs(gx64[i] / DBL_MAX - share) <= 1e-14 * fabs(share), "%s, case %zu, entry %d: %g",
+                          mmax_isa_name(isa), k, i, gx64[i]);
+                }
+            }
+        }
+    }
     return check_report();
 }
