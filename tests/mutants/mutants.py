@@ -288,7 +288,7 @@ m("long: pieces far below are not lowered far enough", "MMAX_(two_to)(half - pow
 
 m = function("MMAX_RARE int MMAX_(long_row)(")
 m("long: pieces are not lowered", "power > 16", "0", "forward")
-m("long: all pieces have the last one's origin", "total * MMAX_(two_to)(power)", "total", "forward")
+m("long: all pieces have the last one's origin", "factor = MMAX_(two_to)(power);", "factor = 1;", "forward")
 m("long: a row with NaN is left as it is", "return MMAX_IS_NAN;", "return MMAX_IS_DONE;", "long_rows")
 
 m = function("MMAX_INLINE void MMAX_(row_end)(")
