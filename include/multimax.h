@@ -3151,7 +3151,6 @@ typedef struct MMAX_(origin) {
     int peak;          /* MultiMax: whether max is a peak of sigma, which no score may reach */
     int kind;          /* MMAX_ROW_PLAIN, .. */
     mmax_real range;   /* log2 of the largest exponential over the smallest; infinite where scores are masked */
-    mmax_real unit;    /* TanhMax: exp(0), or 0 if no weight needs it */
 } MMAX_(origin);
 
 /* The extremes of the scores of a row. */
@@ -3182,7 +3181,6 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes) * e, size_t n, 
     o.range = range;
     o.before = c->before;
     o.mean = -MMAX_REAL_MAX;
-    o.unit = 0;
     o.kind = MMAX_(kind_of)(range, n, c); /* most rows end here */
     if (MMAX_UNLIKELY(!is_near || o.kind != MMAX_ROW_PLAIN || c->general)) {
         if (c->general) {
@@ -3477,87 +3475,115 @@ MMAX_RARE void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, int 
 }
 
 /* ---- sinh and cosh, for tanhmax ----
- * Both relative to exp(m), m the largest |s|. For |s| < 1, where exp(s) - exp(-s) cancels, sinh(s) = s P(s^2).
+ * Of s log2e = k/8 + f, with P(f) = 2^f - 1 = even + slope, its even and odd part, and u, d = 2^(k/8), 2^-(k/8):
+ *     2 sinh(s) = (u - d) + ((u - d) even + (u + d) slope)    2 cosh(s) = (u + d) + ((u + d) even + (u - d) slope)
+ * k = 0 leaves 2 slope of sinh, which does not cancel however small s is; else u - d is at least twice the rest.
  */
-#    if MMAX_PASS_DOUBLE
-#        define MMAX_UNIT_RANGE 730.0 /* for a larger m, the weight of |s| < 1 is below the normal numbers */
-/* fpminimax(sinh(x), [|1,3,..,13|], [|D...|], [-1; 1], floating, relative): 2^-53.2 relative */
-#        define MMAX_SINH_POLYNOMIAL(q)                                                                               \
-            MMAX_H(                                                                                                   \
-                MMAX_H(MMAX_H(MMAX_H(MMAX_H(MMAX_H(mmax_v_set(1.632432988698456686e-10), q, 2.504853043967349531e-8), \
-                                            q, 2.755734291898456868e-6),                                              \
-                                     q, 1.984126976200786992e-4),                                                     \
-                              q, 8.333333333455218358e-3),                                                            \
-                       q, 0.16666666666666041241),                                                                    \
-                q, 1.0)
-#    else
-#        define MMAX_UNIT_RANGE 110.0
-/* fpminimax(sinh(x), [|1,3,5,7|], [|SG...|], [-1; 1], floating, relative): 2^-25.3 relative */
-#        define MMAX_SINH_POLYNOMIAL(q)                                                               \
-            MMAX_H(MMAX_H(MMAX_H(mmax_v_set(2.03728312044404447e-4f), q, 8.33027437329292297e-3f), q, \
-                          0.166667163372039795f),                                                     \
-                   q, 1.0f)
-#    endif
+/* The first half. k is 0 for small s, whatever the direction of rounding. A size is negative where it is relative to a far
+ * origin. */
+MMAX_INLINE MMAX_(reduced) MMAX_(sinh_begin)(mmax_vec size, mmax_real rounder, const MMAX_(call) * c, int kind)
+{
+    const mmax_vec least = mmax_v_set((mmax_real)0.0624 * c->log2e_inverse), zero_power = mmax_v_set(rounder);
+    const mmax_vec distance = kind == MMAX_ROW_GENERAL ? mmax_v_abs(size) : size;
+    const mmax_vec not_small = mmax_v_keep(mmax_v_le(least, distance), size);
+    MMAX_(reduced) r;
+    r.n = mmax_v_opaque(mmax_v_fma(not_small, mmax_v_set(c->log2e), zero_power));
+    r.f = MMAX_(reduce)(size, mmax_v_sub(zero_power, r.n), c);
+    return r;
+}
+/* The second half for s = scale |x|, with the sign of x. `is_far`: relative to an origin that exp(-s) is nothing beside. */
+MMAX_INLINE mmax_vec MMAX_(sinh_end)(MMAX_(reduced) r, mmax_vec x, mmax_real rounder, int is_far, mmax_vec *cosh2)
+{
+    const mmax_vec zero_power = mmax_v_set(rounder), lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
+    const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(zero_power, r.n));
+    const mmax_vec n_down = mmax_v_max(lowest, is_far ? lowest : mmax_v_add(zero_power, minus_q));
+    const mmax_vec up = mmax_v_pow2(mmax_v_max(lowest, r.n)), down = mmax_v_pow2(n_down);
+    const mmax_vec sum = mmax_v_add(up, down), difference = mmax_v_sub(up, down), q = mmax_v_mul(r.f, r.f);
+    const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(r.f, MMAX_POW2_EVEN(q));
+    const mmax_vec sinh2 = mmax_v_add(difference, mmax_v_fma(difference, even, mmax_v_mul(sum, slope)));
+    *cosh2 = mmax_v_add(sum, mmax_v_fma(sum, even, mmax_v_mul(difference, slope)));
+    return mmax_v_copysign(sinh2, x);
+}
 
-/* 2 sinh and 2 cosh of a register, relative to the origin. Of a usual size, exp(-s) shares the reduction of exp(s): its
- * k and f are those with the other sign. In two halves, the first of which only those of a usual size have. */
-MMAX_INLINE MMAX_(reduced) MMAX_(sinh_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c)
+/* ---- sums of exponentials, without losing what is small ----
+ * The roundings of a plain chain of additions would take a weight beyond 4 ULP. A term goes to a total that starts above
+ * all that can come, so that what the addition rounds away is exactly known (Dekker's Fast2Sum) and collected.
+ */
+#    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
+typedef struct MMAX_(exact) {
+    mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
+} MMAX_(exact);
+MMAX_INLINE void MMAX_(exact_begin)(MMAX_(exact) * of, int k)
 {
-    return MMAX_(reduced_of)(mmax_v_abs(x), mmax_v_set(o->rounder), c);
+    of->total[k] = mmax_v_set(MMAX_ABOVE_EXPS);
+    of->lost[k] = mmax_v_zero();
 }
-MMAX_INLINE void MMAX_(sinh_end)(MMAX_(reduced) r, mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2,
-                                 const MMAX_(origin) * o, mmax_real unit, const MMAX_(call) * c, int kind)
+MMAX_INLINE void MMAX_(exact_add)(MMAX_(exact) * of, int k, mmax_vec terms)
 {
-    const mmax_vec a = mmax_v_abs(x), rounder = mmax_v_set(o->rounder);
-    mmax_vec up, down, s, odd;
-    if (kind == MMAX_ROW_GENERAL) {
-        const mmax_vec before = mmax_v_mul(mmax_v_mul(a, mmax_v_set(c->before)), mmax_v_set(c->after));
-        up = MMAX_(exp)(MMAX_(centre)(a, o, c, MMAX_ROW_GENERAL), rounder, c);
-        down = MMAX_(exp)(MMAX_(centre)(mmax_v_sub(mmax_v_zero(), a), o, c, MMAX_ROW_GENERAL), rounder, c);
-        s = mmax_v_fma(before, mmax_v_set(c->scale_high), mmax_v_mul(before, mmax_v_set(c->scale_low)));
-    } else {
-        const mmax_vec lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
-        const mmax_vec minus_q = mmax_v_opaque(mmax_v_sub(rounder, r.n));
-        const mmax_vec f = r.f, q = mmax_v_mul(f, f);
-        const mmax_vec n_up = mmax_v_max(lowest, r.n), n_down = mmax_v_max(lowest, mmax_v_add(rounder, minus_q));
-        const mmax_vec power_up = mmax_v_pow2(n_up), power_down = mmax_v_pow2(n_down);
-        const mmax_vec even = mmax_v_mul(q, MMAX_POW2_ODD(q)), slope = mmax_v_mul(f, MMAX_POW2_EVEN(q));
-        up = mmax_v_fma(power_up, mmax_v_add(even, slope), power_up);
-        down = mmax_v_fma(power_down, mmax_v_sub(even, slope), power_down);
-        s = mmax_v_fma(a, mmax_v_set(c->scale_high), mmax_v_mul(a, mmax_v_set(c->scale_low)));
-    }
-    odd = mmax_v_mul(mmax_v_mul(s, MMAX_SINH_POLYNOMIAL(mmax_v_mul(s, s))), mmax_v_set(2 * unit));
-    *sinh2 = mmax_v_copysign(mmax_v_select(mmax_v_lt(s, mmax_v_set((mmax_real)1)), odd, mmax_v_sub(up, down)), x);
-    *cosh2 = mmax_v_add(up, down);
+    const mmax_vec total = mmax_v_opaque(mmax_v_add(of->total[k], terms));
+    of->lost[k] = mmax_v_add(of->lost[k], mmax_v_sub(terms, mmax_v_opaque(mmax_v_sub(total, of->total[k]))));
+    of->total[k] = total;
 }
-MMAX_INLINE void MMAX_(sinh_cosh)(mmax_vec x, mmax_vec *sinh2, mmax_vec *cosh2, const MMAX_(origin) * o, mmax_real unit,
-                                  const MMAX_(call) * c, int kind)
+MMAX_INLINE void MMAX_(exact_end)(MMAX_(sum) * sum, const MMAX_(exact) * of)
 {
-    MMAX_(sinh_end)(MMAX_(sinh_begin)(x, o, c), x, sinh2, cosh2, o, unit, c, kind);
+    mmax_vec total[MMAX_REGS];
+    MMAX_EACH(k) { total[k] = mmax_v_sub(of->total[k], mmax_v_set(MMAX_ABOVE_EXPS)); }
+    MMAX_(sum_add)(sum, total);
+    MMAX_(sum_add_small)(sum, of->lost);
 }
 
 /* ---- softmax, multimax, evsoftmax ---- */
 
-/* One register of exponentials, 0 at masked entries, in two halves. */
-MMAX_INLINE MMAX_(reduced) MMAX_(exp_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int kind)
+/* Masked exponentials become 0, and no others: one that EvSoftMax's epsilon takes below the normal numbers is held there,
+ * which weighs nothing either. */
+MMAX_INLINE mmax_vec MMAX_(masked_exp)(mmax_vec e, mmax_vec x, int function)
 {
+    const mmax_vec held = function == MMAX_EVSOFTMAX ? mmax_v_max(mmax_v_set(MMAX_REAL_MIN), e) : e;
+    return mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), held);
+}
+/* One register of exponentials, 0 at masked entries, in two halves. *summed is what goes to the row's sum: the same, but
+ * for TanhMax, where they are 2 sinh and 2 cosh. */
+MMAX_INLINE mmax_vec MMAX_(exp_score)(mmax_vec x, int function, int kind)
+{
+    const int masks = function == MMAX_TANHMAX && kind >= MMAX_ROW_CLAMP;
+    return masks ? mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), x) : x;
+}
+MMAX_INLINE MMAX_(reduced)
+    MMAX_(exp_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind)
+{
+    if (function == MMAX_TANHMAX) {
+        const mmax_vec size = mmax_v_abs(MMAX_(exp_score)(x, function, kind));
+        const int centred = kind == MMAX_ROW_GENERAL ? MMAX_ROW_GENERAL : MMAX_ROW_PLAIN;
+        return MMAX_(sinh_begin)(MMAX_(centre)(size, o, c, centred), o->rounder, c, kind);
+    }
     return MMAX_(reduced_of)(MMAX_(centre)(x, o, c, kind), mmax_v_set(o->rounder), c);
 }
 MMAX_INLINE mmax_vec MMAX_(exp_end)(MMAX_(reduced) r, mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c,
-                                    int function, int kind)
+                                    int function, int kind, mmax_vec *summed)
 {
-    mmax_vec e = MMAX_(pow2_of)(r);
-    if (kind == MMAX_ROW_GENERAL) {
-        e = mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), e);
+    mmax_vec e;
+    if (function == MMAX_TANHMAX) {
+        const int is_far = kind == MMAX_ROW_GENERAL && o->shift > 0;
+        e = MMAX_(sinh_end)(r, MMAX_(exp_score)(x, function, kind), o->rounder, is_far, summed);
+        if (kind >= MMAX_ROW_CLAMP) {
+            *summed = mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), *summed);
+        }
+        return e;
     }
+    e = MMAX_(pow2_of)(r);
     if (function == MMAX_EVSOFTMAX) {
         e = mmax_v_select(mmax_v_lt(x, mmax_v_set(o->mean)), mmax_v_mul(e, mmax_v_set(c->epsilon)), e);
     }
+    if (kind == MMAX_ROW_GENERAL) {
+        e = MMAX_(masked_exp)(e, x, function);
+    }
+    *summed = e;
     return e;
 }
-MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind)
+MMAX_INLINE mmax_vec MMAX_(exp_part)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind,
+                                     mmax_vec *summed)
 {
-    return MMAX_(exp_end)(MMAX_(exp_begin)(x, o, c, kind), x, o, c, function, kind);
+    return MMAX_(exp_end)(MMAX_(exp_begin)(x, o, c, function, kind), x, o, c, function, kind, summed);
 }
 
 /* A row on its way through the passes. */
@@ -3576,49 +3602,42 @@ typedef struct MMAX_(row) {
     int state;                         /* MMAX_IS_NORMAL, .. */
 } MMAX_(row);
 
-/* Second pass: exponentials relative to the origin, and their sums, of rows of one length and kind.
- * The roundings of a plain chain of additions would take a weight beyond 4 ULP. Entries MMAX_LANES apart are added in
- * pairs, exact where they are equal; a pair goes to a total that starts above all that can come, so that what the
- * addition rounds away is exactly known (Dekker's Fast2Sum) and collected in `lost`.
+/* Second pass: exponentials relative to the origin, and their sums, of rows of one length and kind. Entries MMAX_LANES
+ * apart are added in pairs first, exact where they are equal.
  * The way from a score to the sum is longer than a processor looks ahead: where there are not too many registers to
  * hold, each step adds the last one's pairs and reduces the next one's scores, be they those of the next row.
  */
-#    define MMAX_AHEAD      (MMAX_FAST && MMAX_REGS <= 4)
-#    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
-#    define MMAX_ADD_PAIR(terms, k)                                                                      \
-        {                                                                                                \
-            const mmax_vec both_ = (terms), sum_ = mmax_v_opaque(mmax_v_add(total[k], both_));           \
-            lost[k] = mmax_v_add(lost[k], mmax_v_sub(both_, mmax_v_opaque(mmax_v_sub(sum_, total[k])))); \
-            total[k] = sum_;                                                                             \
-        }
+#    define MMAX_AHEAD (MMAX_FAST && MMAX_REGS <= 4)
 MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * call,
                                  int function, int kind)
 {
     /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
     const MMAX_(call) constants = *call, *const c = &constants;
-    const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
     MMAX_(reduced) ahead[2][MMAX_REGS];
-#    define MMAX_BEGIN(scores, origin)                                                                              \
-        MMAX_EACH(k_)                                                                                               \
-        {                                                                                                           \
-            ahead[0][k_] = MMAX_(exp_begin)(mmax_v_load((scores) + k_ * MMAX_WIDTH), origin, c, kind);              \
-            ahead[1][k_] = MMAX_(exp_begin)(mmax_v_load((scores) + MMAX_LANES + k_ * MMAX_WIDTH), origin, c, kind); \
+#    define MMAX_BEGIN(scores, origin)                                                                    \
+        MMAX_EACH(k_)                                                                                     \
+        {                                                                                                 \
+            const mmax_real *const first_ = (scores) + k_ * MMAX_WIDTH;                                   \
+            ahead[0][k_] = MMAX_(exp_begin)(mmax_v_load(first_), origin, c, function, kind);              \
+            ahead[1][k_] = MMAX_(exp_begin)(mmax_v_load(first_ + MMAX_LANES), origin, c, function, kind); \
         }
-#    define MMAX_TERM(e, at, left)                                                                           \
-        mmax_vec e = MMAX_(exp_part)(MMAX_(load_upto)(x + (at), left, mmax_v_zero()), o, c, function, kind); \
-        MMAX_(store_upto)(y + (at), left, e);                                                                \
+#    define MMAX_TERM(e, at, left)                                                           \
+        mmax_vec e;                                                                          \
+        const mmax_vec x_##e = MMAX_(load_upto)(x + (at), left, mmax_v_zero());              \
+        MMAX_(store_upto)(y + (at), left, MMAX_(exp_part)(x_##e, o, c, function, kind, &e)); \
         e = MMAX_(first_upto)(e, left);
-#    define MMAX_STEP(e, half, k, first)                                                                        \
-        {                                                                                                       \
-            const mmax_vec x_ = mmax_v_load(x + first);                                                         \
-            MMAX_(fetch)(next + first, k);                                                                      \
-            if (MMAX_AHEAD) {                                                                                   \
-                e = MMAX_(exp_end)(ahead[half][k], x_, o, c, function, kind);                                   \
-                ahead[half][k] = MMAX_(exp_begin)(mmax_v_load(ahead_x + (first - at)), &ahead_origin, c, kind); \
-            } else {                                                                                            \
-                e = MMAX_(exp_part)(x_, o, c, function, kind);                                                  \
-            }                                                                                                   \
-            mmax_v_store(y + first, e);                                                                         \
+#    define MMAX_STEP(e, half, k, first)                                                         \
+        {                                                                                        \
+            const mmax_vec x_ = mmax_v_load(x + first);                                          \
+            MMAX_(fetch)(next + first, k);                                                       \
+            if (MMAX_AHEAD) {                                                                    \
+                const MMAX_(reduced) reduced_ = ahead[half][k];                                  \
+                const mmax_vec ahead_x_ = mmax_v_load(ahead_x + (first - at));                   \
+                mmax_v_store(y + first, MMAX_(exp_end)(reduced_, x_, o, c, function, kind, &e)); \
+                ahead[half][k] = MMAX_(exp_begin)(ahead_x_, &ahead_origin, c, function, kind);   \
+            } else {                                                                             \
+                mmax_v_store(y + first, MMAX_(exp_part)(x_, o, c, function, kind, &e));          \
+            }                                                                                    \
         }
     if (MMAX_AHEAD && rows->n > MMAX_PAIR) {
         MMAX_BEGIN(rows->scores, rows->relative_to)
@@ -3651,13 +3670,12 @@ MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, siz
         }
         for (size_t chunk = 0; chunk < whole; chunk += MMAX_EXP_CHUNK) {
             const size_t end = whole - chunk < MMAX_EXP_CHUNK ? whole : chunk + MMAX_EXP_CHUNK;
-            mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
+            MMAX_(exact) exact;
             MMAX_EACH(k)
             {
-                total[k] = above;
-                lost[k] = mmax_v_zero();
+                MMAX_(exact_begin)(&exact, k);
                 if (!MMAX_AHEAD && chunk == 0) {
-                    MMAX_ADD_PAIR(pair[k], k)
+                    MMAX_(exact_add)(&exact, k, pair[k]);
                 }
             }
             for (size_t at = chunk; at < end; at += MMAX_PAIR) {
@@ -3678,29 +3696,27 @@ MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum) * sums, const MMAX_(row) * rows, siz
                     const size_t first = at + (size_t)(k * MMAX_WIDTH), second = first + MMAX_LANES;
                     mmax_vec e0, e1;
                     if (MMAX_AHEAD) {
-                        MMAX_ADD_PAIR(pair[k], k)
+                        MMAX_(exact_add)(&exact, k, pair[k]);
                     }
                     MMAX_STEP(e0, 0, k, first)
                     MMAX_STEP(e1, 1, k, second)
                     if (MMAX_AHEAD) {
                         pair[k] = mmax_v_add(e0, e1);
                     } else {
-                        MMAX_ADD_PAIR(mmax_v_add(e0, e1), k)
+                        MMAX_(exact_add)(&exact, k, mmax_v_add(e0, e1));
                     }
                 }
                 (void)ahead_x;
                 (void)ahead_origin;
             }
-            MMAX_EACH(k)
-            {
-                if (MMAX_AHEAD) {
-                    MMAX_ADD_PAIR(pair[k], k)
+            if (MMAX_AHEAD) {
+                MMAX_EACH(k)
+                {
+                    MMAX_(exact_add)(&exact, k, pair[k]);
                     pair[k] = mmax_v_zero();
                 }
-                total[k] = mmax_v_sub(total[k], above);
             }
-            MMAX_(sum_add)(sum, total);
-            MMAX_(sum_add_small)(sum, lost);
+            MMAX_(exact_end)(sum, &exact);
         }
         sums[i] = sum[0];
     }
@@ -4637,9 +4653,8 @@ MMAX_INLINE mmax_vec MMAX_(load_below)(const mmax_real *p, mmax_vec limit)
 }
 MMAX_STATIC void MMAX_(two_pairs)(MMAX_(sum) * sum, const mmax_real *terms, size_t n)
 {
-    const mmax_vec above = mmax_v_set(MMAX_ABOVE_EXPS);
     const size_t first = n < MMAX_SHORT ? MMAX_PAIR : 0; /* what is left over of a row comes first */
-    mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
+    MMAX_(exact) exact;
     MMAX_EACH(k)
     {
         const mmax_real *const at = terms + k * MMAX_WIDTH, *const other = at + (MMAX_PAIR - first);
@@ -4647,15 +4662,12 @@ MMAX_STATIC void MMAX_(two_pairs)(MMAX_(sum) * sum, const mmax_real *terms, size
         if (n > MMAX_PAIR + MMAX_LANES) {
             pair = mmax_v_add(pair, mmax_v_load(at + first + MMAX_LANES));
         }
-        total[k] = above;
-        lost[k] = mmax_v_zero();
-        MMAX_ADD_PAIR(pair, k)
-        MMAX_ADD_PAIR(mmax_v_add(mmax_v_load(other), mmax_v_load(other + MMAX_LANES)), k)
-        total[k] = mmax_v_sub(total[k], above);
+        MMAX_(exact_begin)(&exact, k);
+        MMAX_(exact_add)(&exact, k, pair);
+        MMAX_(exact_add)(&exact, k, mmax_v_add(mmax_v_load(other), mmax_v_load(other + MMAX_LANES)));
     }
     MMAX_(sum_clear)(sum);
-    MMAX_(sum_add)(sum, total);
-    MMAX_(sum_add_small)(sum, lost);
+    MMAX_(exact_end)(sum, &exact);
 }
 MMAX_INLINE void MMAX_(short_sum_of)(MMAX_(sum) * sum, const mmax_real *terms, size_t n, int others,
                                      const mmax_real *below)
@@ -4714,7 +4726,6 @@ typedef struct MMAX_(origins) {
     MMAX_LINE mmax_real lowest[MMAX_WIDTH];
     MMAX_LINE mmax_real max[MMAX_WIDTH];
     MMAX_LINE mmax_real mean[MMAX_WIDTH];
-    MMAX_LINE mmax_real unit[MMAX_WIDTH];
     int kind; /* of all rows: with the clamp, which changes no bit where nothing can underflow */
     int good; /* 0 if a score is infinite or too large, or a row of a loss has no target: then row by row */
 } MMAX_(origins);
@@ -4733,10 +4744,6 @@ MMAX_STATIC void MMAX_(origins_of)(MMAX_(origins) * o, const mmax_real *high, in
     mmax_v_store(o->lowest,
                  mmax_v_mul(mmax_v_add(whole, mmax_v_set(MMAX_LOWEST - MMAX_BIAS)), mmax_v_set(c->log2e_inverse)));
     mmax_v_store(o->max, max);
-    if (function == MMAX_TANHMAX) {
-        const mmax_vec top = mmax_v_mul(max, mmax_v_set(c->input_scale)), unit = mmax_v_pow2(rounder);
-        mmax_v_store(o->unit, mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit));
-    }
     if (function == MMAX_EVSOFTMAX) {
         o->good = o->good && MMAX_(all)(mmax_v_le(mmax_v_abs(mean), mmax_v_set(MMAX_REAL_MAX)));
         mmax_v_store(o->mean, mmax_v_min(mean, max)); /* see mean_of */
@@ -4754,7 +4761,6 @@ MMAX_INLINE MMAX_(origin) MMAX_(origin_at)(const MMAX_(origins) * of, size_t r, 
     o.peak = 0;
     o.kind = of->kind;
     o.range = MMAX_REAL_MAX;
-    o.unit = function == MMAX_TANHMAX ? of->unit[r] : 0;
     return o;
 }
 
@@ -5122,23 +5128,17 @@ MMAX_INLINE mmax_vec MMAX_(short_begin)(mmax_real *e, const mmax_real *x, size_t
 MMAX_INLINE void MMAX_(short_exp)(mmax_real *e, mmax_real *summed, const mmax_real *x, size_t n, size_t most,
                                   const MMAX_(origin) * o, const MMAX_(call) * c, int function, int masks, int zeros)
 {
+    const int kind = function == MMAX_TANHMAX && !masks ? MMAX_ROW_PLAIN : MMAX_ROW_CLAMP; /* see exp_tanhmax */
 #        define MMAX_STEP(at, left, last)                                                                  \
             const mmax_vec score = mmax_is_sigma(function) ? mmax_v_load(e + at)                           \
                                    : last                  ? MMAX_(load_last)(x + at, left, mmax_v_zero()) \
                                                            : mmax_v_load(x + at);                                           \
             mmax_vec term;                                                                                 \
+            const mmax_vec weight = MMAX_(exp_part)(score, o, c, function, kind, &term);                   \
             if (function == MMAX_TANHMAX) {                                                                \
-                const mmax_mask active = masks ? mmax_v_nle(score, mmax_v_set(MMAX_MASK)) : mmax_m_none(); \
-                const mmax_vec kept = masks ? mmax_v_keep(active, score) : score;                          \
-                mmax_vec sinh2;                                                                            \
-                MMAX_(sinh_cosh)(kept, &sinh2, &term, o, o->unit, c, MMAX_ROW_CLAMP);                      \
-                term = masks ? mmax_v_keep(active, term) : term;                                           \
-                mmax_v_store(e + at, sinh2);                                                               \
-            } else {                                                                                       \
-                term = MMAX_(exp_part)(score, o, c, function, MMAX_ROW_CLAMP);                             \
-                if (zeros) {                                                                               \
-                    term = mmax_v_keep(mmax_v_nle(score, mmax_v_set(MMAX_MASK)), term);                    \
-                }                                                                                          \
+                mmax_v_store(e + at, weight);                                                              \
+            } else if (zeros) {                                                                            \
+                term = MMAX_(masked_exp)(term, score, function);                                           \
             }                                                                                              \
             mmax_v_store(summed + at, last ? MMAX_(first_last)(term, left) : term);
     MMAX_EACH_REGISTER(n, MMAX_STEP);
@@ -5217,7 +5217,7 @@ MMAX_INLINE void MMAX_(group_exp)(MMAX_(group) * g, const MMAX_(batch) * b, cons
             MMAX_(fill_short)(g->e + from, n, cols);
         }
     }
-    MMAX_(short_totals)(g->total, g->lost, summed, MMAX_SHORT, rows, cols, lengths, function == MMAX_TANHMAX, NULL);
+    MMAX_(short_totals)(g->total, g->lost, summed, MMAX_SHORT, rows, cols, lengths, 0, NULL);
 }
 
 /* Whether all rows of a group have a target, if they need one, and entries. */
@@ -5325,10 +5325,6 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
     }
     o->kind = MMAX_ROW_CLAMP; /* as in a group, where no one asks for the smallest score either */
     o->range = MMAX_REAL_MAX;
-    if (function == MMAX_TANHMAX) {
-        o->unit =
-            extremes.max * c->input_scale < MMAX_UNIT_RANGE ? MMAX_(lane)(mmax_v_pow2(mmax_v_set(o->rounder))) : 0;
-    }
     if (function == MMAX_EVSOFTMAX) {
         const double whole = (double)MMAX_(lane)(mmax_v_hsum(parts.sum));
         if (!mmax_f64_is_finite(whole)) {
@@ -5337,7 +5333,7 @@ MMAX_INLINE int MMAX_(lone_exp)(mmax_real *e, MMAX_(origin) * o, double *total, 
         o->mean = MMAX_(mean_of)(whole / (double)n, o->max);
     }
     MMAX_(short_exp)(e, summed, x, n, n, o, c, function, 0, 0);
-    MMAX_(short_sum_of)(&sum, summed, n, function == MMAX_TANHMAX, NULL);
+    MMAX_(short_sum_of)(&sum, summed, n, 0, NULL);
     *total = MMAX_(sum_parts)(&sum, lost);
     return mmax_f64_is_finite(*total);
 }
@@ -7798,76 +7794,20 @@ MMAX_STATIC int MMAX_(begin_tanhmax)(MMAX_(origin) * o, int *careful, mmax_real 
         e.min = MMAX_MASK;
         *o = MMAX_(origin_of)(&e, n, c);
     }
-    /* exp(0), relative to the origin */
-    o->unit = top < MMAX_UNIT_RANGE ? MMAX_(exp_of)(0, o, c) : 0;
     return MMAX_IS_NORMAL;
 }
 
-/* 2 sinh of the row to y; the sums of 2 cosh, at most 1.25 * 2^65 each, without losing what is small, as in exp_rows. */
-MMAX_INLINE void MMAX_(sinh_row)(MMAX_(sum) * row_sum, const MMAX_(row) * r, const MMAX_(call) * call, int kind,
-                                 int masks)
-{
-    /* Copies: for all the compiler knows, a store to y could change what the pointers show. */
-    mmax_real *const y = r->e;
-    const mmax_real *const x = r->scores, *const next = r->next;
-    const size_t n = r->n, later = r->later;
-    const MMAX_(origin) origin = *r->relative_to, *const o = &origin;
-    const MMAX_(call) constants = *call, *const c = &constants;
-    const mmax_vec masked = mmax_v_set(MMAX_MASK), above = mmax_v_set(n > MMAX_SHORT ? MMAX_ABOVE_EXPS : 0);
-    const mmax_real unit = o->unit;
-    MMAX_(reduced) ahead[MMAX_REGS]; /* as in exp_rows */
-    MMAX_(sum) sum[1];
-    MMAX_(sums_clear)(sum, 1);
-#    define MMAX_BEGIN(at) MMAX_(sinh_begin)(MMAX_(load_upto)(x + (at), (ptrdiff_t)n - (ptrdiff_t)(at), masked), o, c)
-    if (MMAX_FAST) {
-        MMAX_EACH(k) { ahead[k] = MMAX_BEGIN(k * MMAX_WIDTH); }
-    }
-#    define MMAX_STEP(at, left, k, part)                                              \
-        const mmax_vec logit_ = MMAX_(load_upto)(x + at, left, masked);               \
-        const mmax_mask active_ = masks ? mmax_v_nle(logit_, masked) : mmax_m_none(); \
-        const mmax_vec x_ = masks ? mmax_v_keep(active_, logit_) : logit_;            \
-        mmax_vec sinh_, cosh_;                                                        \
-        MMAX_(fetch)(next + at, k);                                                   \
-        MMAX_(fetch_after)(y + at, later, k);                                         \
-        if (MMAX_FAST && kind != MMAX_ROW_GENERAL) {                                  \
-            MMAX_(sinh_end)(ahead[k], x_, &sinh_, &cosh_, o, unit, c, kind);          \
-            ahead[k] = MMAX_BEGIN(at + MMAX_LANES);                                   \
-        } else {                                                                      \
-            MMAX_(sinh_cosh)(x_, &sinh_, &cosh_, o, unit, c, kind);                   \
-        }                                                                             \
-        cosh_ = masks ? mmax_v_keep(active_, cosh_) : cosh_;                          \
-        MMAX_ADD_PAIR(MMAX_(first_upto)(cosh_, left), k)                              \
-        MMAX_(store_upto)(y + at, left, sinh_);
-    for (size_t chunk = 0; chunk < n; chunk += MMAX_EXP_CHUNK) {
-        const size_t end = n - chunk < MMAX_EXP_CHUNK ? n : chunk + MMAX_EXP_CHUNK;
-        mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
-        MMAX_EACH(k)
-        {
-            total[k] = above;
-            lost[k] = mmax_v_zero();
-        }
-        MMAX_SWEEP_LANES(chunk, end, MMAX_REGS, MMAX_STEP)
-        MMAX_EACH(k) { total[k] = mmax_v_sub(total[k], above); }
-        MMAX_(sum_add)(sum, total);
-        if (n > MMAX_SHORT) { /* else as in a group: the few terms of a lane lose little */
-            MMAX_(sum_add_small)(sum, lost);
-        }
-    }
-#    undef MMAX_STEP
-#    undef MMAX_BEGIN
-    *row_sum = sum[0];
-}
-
+/* The kind of a pass says whether there are masks. */
 MMAX_STATIC void MMAX_(exp_tanhmax)(MMAX_(sum) * sums, const MMAX_(row) * rows, size_t count, const MMAX_(call) * c)
 {
     for (size_t i = 0; i < count; ++i) {
         const MMAX_(origin) *const o = rows[i].relative_to;
-        if (o->kind == MMAX_ROW_GENERAL) {
-            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_GENERAL, 1);
+        if (!MMAX_FAST || o->kind == MMAX_ROW_GENERAL) {
+            MMAX_(exp_rows)(&sums[i], &rows[i], 1, c, MMAX_TANHMAX, MMAX_ROW_GENERAL);
         } else if (mmax_is_finite(o->range)) {
-            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_CLAMP, 0);
+            MMAX_(exp_rows)(&sums[i], &rows[i], 1, c, MMAX_TANHMAX, MMAX_ROW_PLAIN);
         } else {
-            MMAX_(sinh_row)(&sums[i], &rows[i], c, MMAX_ROW_CLAMP, 1);
+            MMAX_(exp_rows)(&sums[i], &rows[i], 1, c, MMAX_TANHMAX, MMAX_ROW_CLAMP);
         }
     }
 }
@@ -7973,7 +7913,7 @@ MMAX_INLINE MMAX_(origin) MMAX_(log_origin)(void)
     MMAX_(origin) o;
     o.rounder = MMAX_ROUND_TO_EIGHTH + MMAX_BIAS;
     o.lowest = (mmax_real)((MMAX_LOWEST - MMAX_BIAS) * 0.69314718055994531);
-    o.shift = o.max = o.mean = o.unit = 0;
+    o.shift = o.max = o.mean = 0;
     o.before = 1;
     o.peak = 0;
     o.range = MMAX_REAL_MAX;
@@ -8670,11 +8610,13 @@ MMAX_STATIC void MMAX_(log_multimax_backward)(mmax_real *gx, mmax_multimax_grads
 #        define MMAX_TO_SQUARE      6.703903964971299e+153
 #        define MMAX_FROM_SQUARE    1.4916681462400413e-154 /* its inverse */
 #        define MMAX_FLAT           7.450580596923828e-09   /* 2^-27: for smaller |s|, cosh(s) rounds to 1 */
+#        define MMAX_UNIT_RANGE     730.0                   /* for a larger one, 2 / C is below the normal numbers */
 #    else
 #        define MMAX_TO_SQUARE_LOG2 63
 #        define MMAX_TO_SQUARE      9223372036854775808.0
 #        define MMAX_FROM_SQUARE    1.0842021724855044e-19
 #        define MMAX_FLAT           1.220703125e-04 /* 2^-13 */
+#        define MMAX_UNIT_RANGE     110.0
 #    endif
 /* What the first pass leaves of up to MMAX_WIDTH rows: y / sinh(scale x) is 2 / C, or y itself where x is 0; both are not
  * negative. */
@@ -8745,12 +8687,12 @@ MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, size_t i, const MMA
 MMAX_STATIC mmax_vec MMAX_(squares_of)(const MMAX_(sinh_terms) * t, const MMAX_(call) * c)
 {
     const mmax_vec zero = mmax_v_zero(), one = mmax_v_set((mmax_real)1), x = mmax_v_load(t->x);
-    const mmax_real whole = MMAX_TO_SQUARE_LOG2 + 1, unit = (mmax_real)(MMAX_FROM_SQUARE / 2 * MMAX_POW2_FACTOR);
+    const mmax_real whole = MMAX_TO_SQUARE_LOG2 + 1;
     mmax_vec sinh2, cosh2, ratio;
     MMAX_(origin) o = MMAX_(log_origin)();
     o.rounder = MMAX_ROUND_TO_EIGHTH - whole; /* sinh2 is sinh / MMAX_TO_SQUARE */
     o.lowest = (MMAX_LOWEST + whole) * c->log2e_inverse;
-    MMAX_(sinh_cosh)(x, &sinh2, &cosh2, &o, unit, c, MMAX_ROW_GENERAL);
+    sinh2 = MMAX_(exp_part)(x, &o, c, MMAX_TANHMAX, MMAX_ROW_GENERAL, &cosh2);
     sinh2 = mmax_v_mul(sinh2, mmax_v_set((mmax_real)(1.0 / MMAX_POW2_FACTOR)));
     ratio = mmax_v_div(mmax_v_load(t->y), mmax_v_select(mmax_v_lt(zero, x), sinh2, one));
     ratio = mmax_v_min(ratio, mmax_v_set((mmax_real)MMAX_TO_SQUARE));
@@ -9056,7 +8998,6 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_EXP_CHUNK
 #    undef MMAX_AHEAD
 #    undef MMAX_ABOVE_EXPS
-#    undef MMAX_ADD_PAIR
 #    undef MMAX_SWEEP_LANES
 #    undef MMAX_SWEEP
 #    undef MMAX_SWEEP_BY
@@ -9161,7 +9102,6 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_TAU_PASSES
 #    undef MMAX_BEGIN_THRESHOLD
 #    undef MMAX_UNIT_RANGE
-#    undef MMAX_SINH_POLYNOMIAL
 #    undef MMAX_TO_SQUARE
 #    undef MMAX_TO_SQUARE_LOG2
 #    undef MMAX_FROM_SQUARE
