@@ -241,7 +241,7 @@ MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mma
  * y_i = max(s_i - tau, 0), tau such that the sum is 1: the Euclidean projection of the row onto the simplex
  *
  *   special   entries at or below tau are exactly 0
- *   error     at most 2.6 ULP of the largest entry
+ *   error     at most 3 ULP of the largest entry
  *   cost      3 passes, and some steps for tau over the entries within 1/scale of the maximum; each step is a pass
  *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort of more than 32
  *             entries. Rows of up to 1024 entries are worked side by side: one row of many costs less than a row
@@ -3223,25 +3223,26 @@ MMAX_INLINE mmax_real MMAX_(exp_of)(mmax_real score, const MMAX_(origin) * o, co
     return MMAX_(lane)(MMAX_(exp)(centred, mmax_v_set(o->rounder), c));
 }
 
-/* The slope of sigma beside s: above it, or below. */
-MMAX_STATIC double MMAX_(slope)(const mmax_multimax_params *p, double s, int above)
+/* The slope of sigma beside s: above it, or below. Of sigma as the kernels take it: parameters are rounded to the type. */
+MMAX_STATIC double MMAX_(slope)(const mmax_multimax_params *p, const MMAX_(call) * c, double s, int above)
 {
     double slope = 1;
     for (int i = 0; i < p->order; ++i) {
-        const double u = p->b[i] - s, v = s - p->d[i];
-        slope -= u > 0 || (u == 0 && !above) ? mmax_product(1 - p->t_b[i], i == 0 ? 1 : 2 * u) : 0;
-        slope += v > 0 || (v == 0 && above) ? mmax_product(p->t_d[i] - 1, i == 0 ? 1 : 2 * v) : 0;
+        const double u = (double)(mmax_real)p->b[i] - s, v = s - (double)(mmax_real)p->d[i];
+        slope -= u > 0 || (u == 0 && !above) ? mmax_product(c->below[i], i == 0 ? 1 : 2 * u) : 0;
+        slope += v > 0 || (v == 0 && above) ? mmax_product(c->above[i], i == 0 ? 1 : 2 * v) : 0;
     }
     return slope;
 }
 
 /* Between kinks sigma's slope is linear: where its signs at both ends differ, sigma turns. */
-MMAX_STATIC void MMAX_(find_turns)(MMAX_(turns) * turns, const mmax_multimax_params *p, double end)
+MMAX_STATIC void MMAX_(find_turns)(MMAX_(turns) * turns, const mmax_multimax_params *p, const MMAX_(call) * c)
 {
+    const double end = (double)c->safe;
     double ends[6];
     int kinks = 0;
     for (int i = 0; i < 2 * p->order; ++i) {
-        const double kink = i < p->order ? p->b[i] : p->d[i - p->order];
+        const double kink = (double)(mmax_real)(i < p->order ? p->b[i] : p->d[i - p->order]);
         int k = ++kinks;
         for (; k > 1 && ends[k - 1] > kink; --k) {
             ends[k] = ends[k - 1];
@@ -3253,7 +3254,7 @@ MMAX_STATIC void MMAX_(find_turns)(MMAX_(turns) * turns, const mmax_multimax_par
     turns->count = 0;
     for (int k = 0; k <= kinks; ++k) {
         const double from = ends[k], to = ends[k + 1], length = to - from;
-        const double first = MMAX_(slope)(p, from, 1), last = MMAX_(slope)(p, to, 0);
+        const double first = MMAX_(slope)(p, c, from, 1), last = MMAX_(slope)(p, c, to, 0);
         if ((first < 0 && last > 0) || (first >= 0 && last < 0)) {
             /* from the end that is a kink: the other one may be far away */
             turns->at[turns->count] = (mmax_real)(k > 0 ? from + mmax_product(length, first / (first - last))
@@ -3262,7 +3263,7 @@ MMAX_STATIC void MMAX_(find_turns)(MMAX_(turns) * turns, const mmax_multimax_par
         }
         if (k < kinks) {
             turns->at[turns->count] = (mmax_real)to;
-            turns->falls[turns->count++] = last >= 0 && MMAX_(slope)(p, to, 1) < 0;
+            turns->falls[turns->count++] = last >= 0 && MMAX_(slope)(p, c, to, 1) < 0;
         }
     }
 }
@@ -3315,7 +3316,7 @@ MMAX_INLINE void MMAX_(prepare_sigma)(MMAX_(call) * c, MMAX_(sigma_state) * stat
     c->masks = &state->masks;
     state->masks = 0;
     if (cols >= MMAX_TURNS_LEAST(c) && c->safe > 0) {
-        MMAX_(find_turns)(turns, p, (double)c->safe);
+        MMAX_(find_turns)(turns, p, c);
         for (int i = 0; i < turns->count; ++i) {
             turns->score[i] = MMAX_(lane)(MMAX_(sigma)(mmax_v_set(turns->at[i]), c, 2, 0));
         }
@@ -5766,7 +5767,7 @@ MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, c
 /* ---- cross-entropy ---- */
 
 /* With label smoothing: how far the active scores lie below the maximum in all, how many they are, and how many of
- * them are below the mean (EvSoftMax). Differences are in a unit large enough for their sum not to overflow. */
+ * them are below the mean (EvSoftMax). Differences are in a unit of 1 or, where their sum overflows, of 2^64. */
 typedef struct MMAX_(spread) {
     double below_max, active, low, unit;
 } MMAX_(spread);
@@ -5776,7 +5777,7 @@ MMAX_INLINE MMAX_(spread)
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), one = mmax_v_set((mmax_real)1);
     MMAX_(spread) spread;
-    spread.unit = 4096;
+    spread.unit = 1;
     for (;;) {
         const mmax_vec tiny = mmax_v_set((mmax_real)(1 / spread.unit));
         const mmax_vec max = mmax_v_product(mmax_v_set(o->max), tiny);
@@ -5796,7 +5797,7 @@ MMAX_INLINE MMAX_(spread)
         spread.below_max = MMAX_(sum_total)(&sums[0]);
         spread.active = MMAX_(sum_total)(&sums[1]);
         spread.low = MMAX_(sum_total)(&sums[2]);
-        if (!MMAX_PASS_DOUBLE || spread.unit > 4096 || mmax_f64_is_finite(spread.below_max)) {
+        if (spread.unit > 1 || mmax_f64_is_finite(spread.below_max)) {
             return spread;
         }
         spread.unit = MMAX_TWO_TO_64;
@@ -5805,26 +5806,28 @@ MMAX_INLINE MMAX_(spread)
 
 /* gx = (y - q) times `factor` for one row of exponentials e, which may be gx; the caller mends the target's entry. */
 MMAX_INLINE void MMAX_(loss_gradient_of)(mmax_real *gx, const mmax_real *e, size_t n, double sum, double q,
-                                         double factor, int plain)
+                                         double factor, int kind)
 {
     const mmax_vec inverse = mmax_v_set((mmax_real)(factor / sum)), minus_q = mmax_v_set((mmax_real)(-q * factor));
     const mmax_vec smallest = mmax_v_set((mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE));
-#    define MMAX_STEP(at, left, k, part)                                     \
-        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());   \
-        mmax_vec g_ = plain ? e_ : mmax_v_keep(mmax_v_le(smallest, e_), e_); \
-        g_ = mmax_v_fma(g_, inverse, minus_q);                               \
-        g_ = plain ? g_ : mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_);     \
+#    define MMAX_STEP(at, left, k, part)                                                      \
+        const mmax_vec e_ = MMAX_(load_upto)(e + at, left, mmax_v_zero());                    \
+        mmax_vec g_ = kind >= MMAX_ROW_CLAMP ? mmax_v_keep(mmax_v_le(smallest, e_), e_) : e_; \
+        g_ = mmax_v_fma(g_, inverse, minus_q);                                                \
+        g_ = kind == MMAX_ROW_GENERAL ? mmax_v_keep(mmax_v_ne(e_, mmax_v_zero()), g_) : g_;   \
         MMAX_(store_upto)(gx + at, left, g_);
     MMAX_SWEEP(n, MMAX_STEP);
 #    undef MMAX_STEP
 }
 MMAX_STATIC void MMAX_(loss_gradient)(mmax_real *gx, const mmax_real *e, size_t n, double sum, double q, double factor,
-                                      int plain)
+                                      int kind)
 {
-    if (plain) {
-        MMAX_(loss_gradient_of)(gx, e, n, sum, q, factor, 1);
+    if (kind == MMAX_ROW_PLAIN) {
+        MMAX_(loss_gradient_of)(gx, e, n, sum, q, factor, MMAX_ROW_PLAIN);
+    } else if (kind == MMAX_ROW_CLAMP) {
+        MMAX_(loss_gradient_of)(gx, e, n, sum, q, factor, MMAX_ROW_CLAMP);
     } else {
-        MMAX_(loss_gradient_of)(gx, e, n, sum, q, factor, 0);
+        MMAX_(loss_gradient_of)(gx, e, n, sum, q, factor, MMAX_ROW_GENERAL);
     }
 }
 
@@ -5889,7 +5892,8 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(slopes) * slopes, co
 /* (a - b) unit without overflow on the way, and at most the largest double */
 MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
 {
-    return mmax_limited((mmax_product(a, 0.25) - mmax_product(b, 0.25)) * unit * 4);
+    const double quarter = MMAX_PASS_DOUBLE && (a > 1 || a < -1 || b > 1 || b < -1) ? 0.25 : 1; /* only of large ones */
+    return mmax_limited((mmax_product(a, quarter) - mmax_product(b, quarter)) * unit * (1 / quarter));
 }
 
 /* A row with its target, between the passes. */
@@ -5940,7 +5944,7 @@ MMAX_INLINE void MMAX_(loss_target)(MMAX_(loss) * r, const MMAX_(call) * c, int 
 
 MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, const MMAX_(passes) * f)
 {
-    const int sigma = mmax_is_sigma(f->function);
+    const int sigma = mmax_is_sigma(f->function), kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
     const double smoothing = r->targets->label_smoothing, gx_scale = c->gx_scale;
     const double q = smoothing > 0 ? smoothing / r->spread.active : 0;
     mmax_real *const gx = r->gx;
@@ -5956,7 +5960,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
         *r->loss = mmax_f64_from_bits(r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value)));
     }
     if (sigma && (gx || r->params)) {
-        const int order = f->function == MMAX_MULTIMAX2 ? 2 : 1, kind = r->careful ? MMAX_ROW_GENERAL : r->origin.kind;
+        const int order = f->function == MMAX_MULTIMAX2 ? 2 : 1;
         const double e_target = r->e ? r->e[r->index] : MMAX_(exp_of)(r->score, &r->origin, c);
         for (size_t at = 0, count; at < r->n && !r->graded; at += count) {
             const mmax_real *e = r->e ? r->e + at : r->buffer;
@@ -5982,7 +5986,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
         }
     } else if (gx) {
         const double e_target = r->e[r->index];
-        MMAX_(loss_gradient)(gx, r->e, r->n, r->sum, q, gx_scale, r->origin.kind == MMAX_ROW_PLAIN);
+        MMAX_(loss_gradient)(gx, r->e, r->n, r->sum, q, gx_scale, kind);
         if (!r->masked) {
             gx[r->index] = (mmax_real)((e_target / r->sum - q - (1 - smoothing)) * gx_scale);
         }
@@ -6359,7 +6363,10 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
     const MMAX_(batch) b = MMAX_(loss_batch_of)(loss, gx, x, targets, s);
     MMAX_(prepare)(&c, s->scale, NULL, epsilon);
     MMAX_(prepare_gradient)(&c, targets);
-    c.epsilon_loss = MMAX_F64_(log1p)(mmax_limited(1 / epsilon) - 1);
+    /* 1 / epsilon may overflow. */
+    c.epsilon_loss = epsilon < MMAX_TWO_TO_MINUS_64
+                         ? MMAX_F64_(log1p)(1 / (epsilon * MMAX_TWO_TO_64) - 1) + 44.361419555836498 /* 64 log(2) */
+                         : MMAX_F64_(log1p)(1 / epsilon - 1);
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(evsoftmax, evsoftmax_loss, evsoftmax_losses_of_group, 1));
     MMAX_(finish_gradient)(&b, &c);
 }
@@ -6626,6 +6633,14 @@ MMAX_INLINE double MMAX_(tau_step)(const MMAX_(above) * a, double t, double last
     return MMAX_(safe_step)(a, function);
 }
 
+/* Whether entries just below t, where a step down by some roundings ends, would take a row's sum away from 1. */
+MMAX_INLINE int MMAX_(may_be_missed)(const MMAX_(candidates) * w, const MMAX_(above) * a, double step, int function)
+{
+    const double others = (double)(w->whole ? w->count : w->n) - a->count;
+    return function == MMAX_SPARSEMAX &&
+           -step * others > (MMAX_PASS_DOUBLE ? 4.440892098500626e-16 : 5.9604644775390625e-08);
+}
+
 /* Where steps are slow, bisection takes turns. Returns 0 where the row holds NaN. */
 MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const MMAX_(call) * c, int function)
 {
@@ -6640,7 +6655,7 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
         }
         step = MMAX_(tau_step)(&a, t, last_count, &exact, function);
         last_count = a.count;
-        if (exact) {
+        if (exact && !MMAX_(may_be_missed)(w, &a, step, function)) {
             break;
         }
         if (a.excess < 0) {
@@ -6652,6 +6667,8 @@ MMAX_INLINE int MMAX_(find_tau)(MMAX_(tau) * tau, MMAX_(candidates) * w, const M
         next = (mmax_real)((double)t + step);
         if (step > 0 && (double)next - (double)t > step) {
             next = mmax_toward_minus_one(next); /* the rounding must not pass the root */
+        } else if (a.excess < 0 && next >= t) {
+            next = mmax_toward_minus_one(t); /* entries equal to t may belong to the support of what rounds to t */
         }
         if (next <= lower && a.excess > 0) {
             next = mmax_toward_zero(lower); /* the step was less than the rounding of t */
@@ -8068,7 +8085,9 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * of, double row_mean, 
     const MMAX_(back) row = *of, after = fetches ? *next : row, *const r = &row;
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_plus_zero();
     const mmax_vec inactive = function == MMAX_BACK_LOG ? masked : zero;
-    const double to_gx = MMAX_(in_range)(careful && !order ? c->scale / (double)r->shrunk : c->scale);
+    const int by_two = careful && !order && c->scale > (double)r->shrunk * MMAX_REAL_MAX; /* factors, each in range */
+    const double to_gx = careful && !order && !by_two ? c->scale / (double)r->shrunk : c->scale;
+    const mmax_vec more = mmax_v_set(by_two ? 1 / r->shrunk : 1);
     const mmax_vec mean = mmax_v_set((mmax_real)row_mean), scale = mmax_v_set((mmax_real)to_gx);
     const MMAX_(origin) o = MMAX_(log_origin)();
     const int rooted = r->roots, shrinks = careful;
@@ -8078,6 +8097,9 @@ MMAX_INLINE void MMAX_(back_gradients)(const MMAX_(back) * of, double row_mean, 
     }
 #    define MMAX_STEP(at, left, k, part)                  \
         MMAX_GRADIENT(r, at, left, mean, lanes_##part, k) \
+        if (shrinks && !order) {                          \
+            g_ = mmax_v_mul(g_, more);                    \
+        }                                                 \
         if (MMAX_TOGETHER && fetches) {                   \
             MMAX_(fetch)(after.gy + at, k);               \
             MMAX_(fetch)(after.y + at, k);                \
@@ -8635,6 +8657,19 @@ typedef struct MMAX_(sinh_terms) {
             masks ? MMAX_(load_active)(r->y + at, left, zero, active_) : MMAX_(load_upto)(r->y + at, left, zero); \
         const mmax_vec gy_ =                                                                                      \
             masks ? MMAX_(load_active)(r->gy + at, left, zero, active_) : MMAX_(load_upto)(r->gy + at, left, zero);
+/* sum y gy of a row where it overflows on the way, at most the largest double; NaN where gy is not finite */
+MMAX_RARE double MMAX_(limited_dot)(const MMAX_(back) * r)
+{
+    double sum = 0, lost = 0;
+    for (size_t i = 0; i < r->n; ++i) {
+        if (!mmax_is_masked(r->x[i])) {
+            const double term = mmax_product((double)r->gy[i] * (1.0 / 256), (double)r->y[i]);
+            MMAX_ADD_EXACTLY(sum, lost, term);
+        }
+    }
+    sum += lost;
+    return mmax_f64_is_finite(sum) ? mmax_limited(sum * 256) : sum;
+}
 /* Row r to place i; returns whether all active x are finite. */
 MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, size_t i, const MMAX_(back) * r, const MMAX_(call) * c,
                                       int masks)
@@ -8671,6 +8706,9 @@ MMAX_INLINE int MMAX_(sinh_begin_row)(MMAX_(sinh_terms) * t, size_t i, const MMA
     t->masks |= active < (double)r->n;
     t->state[i] = MMAX_IS_NORMAL;
     top = (double)t->x[i] * c->scale;
+    if (!mmax_f64_is_finite(t->dot[i])) {
+        t->dot[i] = MMAX_(limited_dot)(r);
+    }
     if (mmax_m_bits(bad) != 0 || !(top <= MMAX_REAL_MAX) || !mmax_f64_is_finite(t->dot[i])) {
         t->state[i] = MMAX_IS_NAN;
     } else if (active == 0) {

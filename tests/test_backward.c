@@ -447,5 +447,46 @@ int main(void)
             }
         }
     }
+    TEST("gy and scale at the end of the type's range, a weight that makes up for both") {
+        FOR_EACH_ISA(isa) {
+            const char *on = mmax_isa_name((mmax_isa)isa);
+            const float y[2] = {1, 1e-30f}, gy[2] = {1e20f, 2e20f}, log_y[2] = {0, -80}, log_gy[2] = {1e20f, 0};
+            const double y64[2] = {1, 1e-300}, gy64[2] = {1e290, 2e290};
+            float gx[2];
+            double gx64[2];
+            mmax_shape s = mmax_row(2);
+            s.scale = 1e38;
+            CHECK(mmax_softmax_backward_f32(gx, gy, y, s) == MMAX_OK && fabs((double)gx[1] * 1e-28 - 1) < 1e-5,
+                  "%s: %g", on, (double)gx[1]);
+            CHECK(mmax_log_softmax_backward_f32(gx, log_gy, log_y, s) == MMAX_OK &&
+                      fabs((double)gx[1] * exp(80) * -1e-58 - 1) < 1e-5,
+                  "%s: %g", on, (double)gx[1]);
+            s.scale = 1e305;
+            CHECK(mmax_softmax_backward_f64(gx64, gy64, y64, s) == MMAX_OK && fabs(gx64[1] * 1e-295 - 1) < 1e-14,
+                  "%s: %g", on, gx64[1]);
+        }
+    }
+    TEST("tanhmax: the largest gy, where the sum of gy y overflows by its roundings") {
+        static float x[43], y[43], gy[43], gx[43];
+        static double x64[129], y64[129], gy64[129], gx64[129];
+        FOR_EACH_ISA(isa) {
+            const char *on = mmax_isa_name((mmax_isa)isa);
+            random_state = 1;
+            for (int trial = 0; trial < 300; ++trial) {
+                for (int i = 0; i < 129; ++i) {
+                    x64[i] = 100 * random_uniform();
+                    gy64[i] = DBL_MAX;
+                    x[i % 43] = i % 32 ? 0 : (float)(20 + 10 * random_uniform());
+                    gy[i % 43] = FLT_MAX;
+                }
+                CHECK(mmax_tanhmax_f32(y, x, mmax_row(43)) == MMAX_OK, "%s", on);
+                CHECK(mmax_tanhmax_backward_f32(gx, gy, y, x, mmax_row(43)) == MMAX_OK, "%s", on);
+                CHECK(mmax_tanhmax_f64(y64, x64, mmax_row(129)) == MMAX_OK, "%s", on);
+                CHECK(mmax_tanhmax_backward_f64(gx64, gy64, y64, x64, mmax_row(129)) == MMAX_OK, "%s", on);
+                CHECK(fabs((double)gx[0]) <= FLT_MAX && fabs(gx64[0]) <= DBL_MAX, "%s, trial %d: %g, %g", on, trial,
+                      (double)gx[0], gx64[0]);
+            }
+        }
+    }
     return check_report();
 }

@@ -425,6 +425,36 @@ static void check_gathered_roundings(void)
 
 static int is_forward(const function *f) { return f->kind == FORWARD || f->kind == LOGARITHM; }
 
+/* A few entries decide on tau; most others are the number next to it, or some away. */
+static void check_beside_tau(const function *f, double bound)
+{
+    static const size_t lengths[] = {5, 16, 40, 64, 100, 128, 129, 200, 1000, 1025, 3000};
+    FOR_EACH_ISA(isa) {
+        random_state = 7;
+        for (size_t trial = 0; trial < (LENGTH_STEP > 4 ? 330 : 3300); ++trial) {
+            const size_t n = lengths[trial % COUNT(lengths)], few = 1 + random_below(4);
+            call c = call_of(f, 1, n, EQUAL, 0);
+            const double ulp = f->size == 4 ? 2.98e-8 : 5.55e-17, tiny = f->size == 4 ? 1e-7 : 1e-16;
+            wide sum = 0;
+            double tau;
+            for (size_t i = 0; i < few; ++i) {
+                set(f, c.array[X], i, i > 0 ? -random_uniform() * (random_below(2) ? tiny : 0.2) : 0);
+                sum += (wide)get(f, c.array[X], i);
+            }
+            tau = (double)((sum - 1) / (wide)few) + ((double)random_below(7) - 3) * ulp;
+            for (size_t i = few; i < n; ++i) {
+                set(f, c.array[X], i, random_below(8) ? tau : -5);
+            }
+            CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+            sum = -1;
+            for (size_t i = 0; i < n; ++i) {
+                sum += (wide)get(f, c.array[OUT], i);
+            }
+            CHECK(sum <= bound && sum >= -bound, AT ": the sum is 1 + %Lg", AT_ARGS(f, n), (long double)sum);
+        }
+    }
+}
+
 int main(void)
 {
     FOR_EACH_FUNCTION(f) {
@@ -589,6 +619,10 @@ int main(void)
             }
             report(f, w);
         }
+    }
+    TEST("sparsemax: many entries equal to tau, or some roundings beside it, sum to 1") {
+        check_beside_tau(function_named("sparsemax_f32"), 1e-6);
+        check_beside_tau(function_named("sparsemax_f64"), 1e-14);
     }
     TEST("one-hot and equal rows of up to 2^20 and 2^24 entries: the sum does not drift") {
         static const char *const softmax[] = {"softmax_f32", "softmax_f64"};

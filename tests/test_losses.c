@@ -874,6 +874,78 @@ int main(void)
                       row_storage[0], expected);
             }
     }
+    TEST("evsoftmax: an epsilon that leaves nothing of a weight leaves the gradient of label smoothing") {
+        static const double epsilons[] = {1e-17, 1e-20, 1e-60, 1e-320};
+        const function *f64 = function_named("evsoftmax_loss_f64"), *f32 = function_named("evsoftmax_loss_f32");
+        FOR_EACH_ISA(isa)
+            for (size_t k = 0; k < COUNT(epsilons) * 16; ++k) {
+                const function *f = k % 2 ? f64 : f32;
+                const size_t n = k / 2 % 2 ? 5 : 300, rows = k / 4 % 2 ? 1 : 20;
+                const int masked = (int)(k / 8 % 2);
+                call c = call_of(f, rows, n, NORMAL_1, 98);
+                c.epsilon = epsilons[k / 16];
+                c.t.label_smoothing = 0.4;
+                for (size_t i = 0; i < rows * n; ++i) {
+                    set(f, c.array[X], i, i % n == 0 ? 1000 : i % n == 1 ? 999 : -(double)(i % 3));
+                    if (masked && i % n == 3) {
+                        set_special(f, c.array[X], i, MINUS_INF);
+                    }
+                }
+                for (size_t r = 0; r < rows; ++r) {
+                    index_storage[r] = 0;
+                }
+                CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                for (size_t i = 0; i < rows * n; ++i) {
+                    const double share = -0.4 / (double)(n - (size_t)masked), got = get(f, c.array[OUT], i);
+                    const double right = i % n < 2 ? got : masked && i % n == 3 ? 0 : share;
+                    CHECK(fabs(got - right) <= 4 * eps_of(f) * fabs(right), AT ": entry %u: %g, not %g", AT_ARGS(f, n),
+                          (unsigned)i, got, right);
+                }
+                index_storage[0] = 2;
+                c.t.label_smoothing = 0;
+                CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                CHECK(fabs(row_storage[0] - (1000 + log1p(exp(-1)) - log(c.epsilon) + 2)) <= 1e-3, AT ": %.10g",
+                      AT_ARGS(f, n), row_storage[0]);
+            }
+    }
+    TEST("multimax_loss and multimax where sigma's peak is one of parameters rounded to float") {
+        static const size_t lengths[] = {128, 129, 70000};
+        static float x[70000], y[70000];
+        mmax_multimax_params p = mmax_multimax_identity(2);
+        p.t_d[0] = 100;
+        p.d[0] = 1e7 - 10;
+        p.t_d[1] = -199;
+        p.d[1] = 1e7 + 0.5;
+        FOR_EACH_ISA(isa)
+            for (size_t k = 0; k < COUNT(lengths); ++k) {
+                const size_t n = lengths[k];
+                double loss = 0;
+                for (size_t i = 0; i < n; ++i) {
+                    x[i] = 1e7f - 1 - (float)(i % 3);
+                }
+                x[n / 2] = 1e7f;
+                x[n - 1] = 1e7f + 1;
+                index_storage[0] = 0;
+                CHECK(mmax_multimax_loss_f32(&loss, NULL, NULL, x, &p, mmax_labels(index_storage), mmax_row(n)) ==
+                              MMAX_OK &&
+                          fabs(loss - 100) < 1e-3,
+                      "%u entries: %g", (unsigned)n, loss);
+                CHECK(mmax_multimax_f32(y, x, &p, mmax_row(n)) == MMAX_OK && y[n / 2] > 0.999f, "%u entries: %g",
+                      (unsigned)n, (double)y[n / 2]);
+            }
+    }
+    TEST("label smoothing: logits about the smallest normal number, at a scale near the end of the type's range") {
+        static const size_t lengths[] = {3, 31, 130, 2050};
+        FOR_EACH_LOSS(f)
+        for (size_t k = 0; k < COUNT(lengths); ++k) {
+            call c = loss_call(f, lengths[k], NORMAL_1, 0.9 * largest(f), 1);
+            const size_t end = row_start(f, &c, X, ROWS - 1) + lengths[k];
+            for (size_t i = 0; i < end; ++i) {
+                set(f, c.array[X], i, get(f, c.array[X], i) / c.s.scale);
+            }
+            check_call(f, &c, expect_row, 0);
+        }
+    }
     TEST("the same of sparsemax and entmax15, whose distances are wider than the type") {
         static const char *const names[] = {"sparsemax_loss_f32", "entmax15_loss_f32", "sparsemax_loss_f64",
                                             "entmax15_loss_f64"};
