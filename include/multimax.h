@@ -48,7 +48,7 @@
  *                          gx = 0, nothing is added to gp, and gy is not used, whatever it holds.
  *   all entries equal      1/n each: softmax, multimax, sparsemax, entmax15, evsoftmax
  *   values of any size     finite, no overflow. A score beyond the range of the type, or a sigma, that overflows to
- *                          -inf gives 0, to +inf a NaN row.
+ *                          -inf gives 0, to +inf a NaN row; seglu gives the infinity.
  *   |y| < FLT_MIN, DBL_MIN 0: forward functions never produce subnormal numbers. The floating-point environment is
  *                          not changed.
  *   rows = 0 or cols = 0   MMAX_OK before any other check; nothing is touched, pointers may be NULL
@@ -513,7 +513,8 @@ MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multima
 /* ==== metrics ====
  * One value a row in out[rows], which overlaps no other array; x and y are rows x cols at x_stride and y_stride.
  * Thresholds apply to x unscaled. special: NaN where no entry is counted, or an active entry of x or y is NaN or +inf.
- * error: at most 2 epsilon of the type, absolute, given y. They return what forward functions do.
+ * error: at most 2 epsilon of the type, absolute, given y; 1e-12 relative of a sparsity above 1. They return what forward
+ * functions do.
  */
 
 /*
@@ -532,7 +533,8 @@ MMAX_DECLARE mmax_status mmax_multimodality_f64(double *out, const double *y, co
  * out = mean of exp(-y_l / reference) over the entries with x_l < epsilon; the paper's exp((s - y)/s - 1)
  *
  *   reference > 0, or 0 for the smallest softmax(scale * x) of the row, the only use of scale
- *   special   where the reference is below the smallest normal number, a term is 1 if y_l = 0, else 0
+ *   special   where that smallest one has underflowed to 0, a term is 1 if y_l = 0, else 0; at most DBL_MAX, where y is
+ *             negative (TanhMax)
  *   cost      1 pass; with reference 0 another 3
  *   source    MultiMax, Definition 3.3
  */
@@ -573,7 +575,8 @@ MMAX_DECLARE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], co
 /* The one in use: the best available, unless mmax_isa_select was called. */
 MMAX_DECLARE mmax_isa mmax_isa_active(void);
 
-/* 1 if it is compiled in, and this processor and operating system have it, else 0. */
+/* 1 if it is compiled in, and this processor and operating system have it, else 0. With MULTIMAX_NO_DISPATCH what the
+ * compiler was told to use counts as there. */
 MMAX_DECLARE int mmax_isa_available(mmax_isa isa);
 
 /* MMAX_OK, or MMAX_ERR_ISA where it is not available; nothing changes then. */
@@ -792,6 +795,8 @@ extern "C" {
 /* Which copy a binary was built from: strings finds it. */
 #    if MMAX_GNUC
 static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULTIMAX_VERSION;
+#    else
+static const char mmax_version_text[] = "multimax.h " MULTIMAX_VERSION;
 #    endif
 
 /* ==== helpers that every instance shares ==== */
@@ -1035,6 +1040,9 @@ MMAX_STATIC int mmax_collide(const mmax_array *a, const mmax_array *b, const mma
     return 1;
 }
 
+/* Where the caller's program takes subnormal numbers for 0, too */
+MMAX_INLINE int mmax_f64_is_zero(double a) { return mmax_f64_bits(a) << 1 == 0; }
+
 MMAX_INLINE int mmax_fits(const double *value, size_t size)
 {
     return mmax_f64_is_finite(*value) && (size == sizeof(double) || (*value <= FLT_MAX && *value >= -FLT_MAX));
@@ -1069,7 +1077,7 @@ MMAX_STATIC mmax_status mmax_check_targets(mmax_targets *t, const mmax_shape *s)
             return MMAX_ERR_PARAM;
         }
     }
-    if (t->grad_scale == 0) {
+    if (mmax_f64_is_zero(t->grad_scale)) {
         t->grad_scale = 1;
     }
     return MMAX_OK;
@@ -1125,10 +1133,10 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
             return MMAX_ERR_SHAPE;
         }
     }
-    if (s->scale == 0) {
+    if (mmax_f64_is_zero(s->scale)) {
         s->scale = 1;
     }
-    if (mmax_f64_is_nan(s->scale) || !(s->scale > 0) || !mmax_fits(&s->scale, size) ||
+    if (mmax_f64_bits(s->scale) >> 63 || mmax_f64_is_nan(s->scale) || !mmax_fits(&s->scale, size) ||
         (size == sizeof(float) && s->scale <= 7.006492321624085e-46 /* 2^-150, which rounds to 0 */)) {
         return MMAX_ERR_PARAM;
     }
@@ -8807,8 +8815,35 @@ MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, con
 typedef struct MMAX_(metric) {
     mmax_real epsilon, x_max, y_max;
     mmax_real inverse; /* -1 / reference, 0 for a reference of 0 */
+    double reference;
     int sparsity;
 } MMAX_(metric);
+
+#    if MMAX_PASS_DOUBLE
+/* exp(z) of any size */
+MMAX_RARE double MMAX_(exp_of_any)(double z)
+{
+    const MMAX_(origin) o = MMAX_(log_origin)();
+    MMAX_(call) c;
+    double root = z < -720 ? -360 : z > 720 ? 360 : z / 2;
+    MMAX_(prepare)(&c, 1, NULL, 0);
+    root = MMAX_(exp_of)(root, &o, &c) * (MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR);
+    return root * root;
+}
+#    endif
+/* The mean of sparsity's `count` terms where y is negative, as TanhMax's may be, or the reference below the normal
+ * numbers. */
+MMAX_RARE double MMAX_(sparsity_mean)(const mmax_real *y, const mmax_real *x, size_t n, double count,
+                                      const MMAX_(metric) * metric)
+{
+    double mean = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (!mmax_is_masked(x[i]) && x[i] < metric->epsilon) {
+            mean += MMAX_F64_(exp_of_any)(-(double)y[i] / metric->reference) / count;
+        }
+    }
+    return mmax_limited(mean);
+}
 
 MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax_real *x, size_t n,
                                     const MMAX_(metric) * metric, const MMAX_(call) * c, const MMAX_(origin) * o)
@@ -8816,7 +8851,7 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
     const mmax_vec epsilon = mmax_v_set(metric->epsilon), one = mmax_v_set((mmax_real)1);
     MMAX_(sum) sums[2]; /* of the terms, and their number */
-    mmax_mask bad = mmax_m_none();
+    mmax_mask bad = mmax_m_none(), unusual = metric->reference < MMAX_REAL_MIN ? mmax_v_le(zero, zero) : bad;
     MMAX_(sums_clear)(sums, 2);
 #    define MMAX_STEP(at, left, k, part)                                                                        \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                             \
@@ -8835,6 +8870,7 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
             } else {                                                                                            \
                 const mmax_vec z_ = mmax_v_mul(y_, mmax_v_set(metric->inverse));                                \
                 term_ = MMAX_(weight)(z_, active_, o, c, MMAX_BACK_LOG);                                        \
+                unusual = mmax_m_or(unusual, mmax_m_and(chosen_, mmax_v_lt(y_, zero)));                         \
             }                                                                                                   \
         }                                                                                                       \
         lanes_##part[0][k] = mmax_v_add_where(chosen_, lanes_##part[0][k], term_);                              \
@@ -8843,7 +8879,8 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
 #    undef MMAX_STEP
     {
         const double chosen = MMAX_(sum_total)(&sums[1]);
-        *mean = MMAX_(sum_total)(&sums[0]) / chosen;
+        const int by_one = metric->inverse != 0 && mmax_m_bits(unusual) != 0;
+        *mean = by_one ? MMAX_(sparsity_mean)(y, x, n, chosen, metric) : MMAX_(sum_total)(&sums[0]) / chosen;
         if (mmax_m_bits(bad) != 0 || !(chosen > 0)) {
             *mean = mmax_f64_from_bits(0x7ff8000000000000);
         }
@@ -8855,7 +8892,7 @@ MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mma
 {
     MMAX_(call) c;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    MMAX_(metric) metric = {mmax_real_floor(epsilon), 0, 0, 0, 0};
+    MMAX_(metric) metric = {mmax_real_floor(epsilon), 0, 0, 0, 1, 0};
     MMAX_(prepare)(&c, 1, NULL, 0);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
@@ -8873,7 +8910,8 @@ MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mma
     }
 }
 
-/* The smallest weight that softmax(scale x) gives to an active entry; 0 where that is below the normal numbers. */
+/* The smallest weight that softmax(scale x) gives to an active entry; 0 where that is below the normal numbers, NaN where
+ * the weights are. */
 MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(call) * c)
 {
     MMAX_(origin) o;
@@ -8881,8 +8919,9 @@ MMAX_INLINE double MMAX_(softmax_min)(const mmax_real *x, size_t n, const MMAX_(
     double weight;
     mmax_real buffer[2 * MMAX_BLOCK];
     int careful;
-    if (MMAX_(begin_softmax)(&o, &careful, NULL, x, n, c) != MMAX_IS_NORMAL) {
-        return 0;
+    const int state = MMAX_(begin_softmax)(&o, &careful, NULL, x, n, c);
+    if (state != MMAX_IS_NORMAL) {
+        return state == MMAX_IS_NAN ? mmax_f64_from_bits(0x7ff8000000000000) : 0;
     }
     min = o.max;
     for (size_t i = 0; i < n; ++i) {
@@ -8897,15 +8936,22 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 {
     MMAX_(call) c, unit;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    MMAX_(metric) metric = {mmax_real_ceil(epsilon), 0, 0, 0, 1};
+    MMAX_(metric) metric = {mmax_real_ceil(epsilon), 0, 0, 0, reference, 1};
     MMAX_(prepare)(&c, s->scale, NULL, 0);
     MMAX_(prepare)(&unit, 1, NULL, 0);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const x_row = x + row * s->x_stride;
         const double r = reference > 0 ? reference : MMAX_(softmax_min)(x_row, n, &c);
-        metric.inverse = r < MMAX_REAL_MIN ? 0 : -1 / r < -MMAX_REAL_MIN ? (mmax_real)(-1 / r) : -MMAX_REAL_MIN;
+        metric.inverse = r == 0                    ? 0
+                         : r < MMAX_REAL_MIN       ? -1
+                         : -1 / r < -MMAX_REAL_MIN ? (mmax_real)(-1 / r)
+                                                   : -MMAX_REAL_MIN;
+        metric.reference = r;
         MMAX_(metric_mean)(&out[row], y + row * s->y_stride, x_row, n, &metric, &unit, &o);
+        if (mmax_f64_is_nan(r)) {
+            out[row] = r;
+        }
     }
 }
 
@@ -9141,6 +9187,8 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef MMAX_BEGIN_THRESHOLD
 #    undef MMAX_UNIT_RANGE
 #    undef MMAX_TO_SQUARE
+#    undef MMAX_MOST_LATE
+#    undef MMAX_SIGMA_GRADIENT
 #    undef MMAX_TO_SQUARE_LOG2
 #    undef MMAX_FROM_SQUARE
 #    undef MMAX_FLAT
@@ -9538,15 +9586,23 @@ MMAX_DEFINE int mmax_isa_available(mmax_isa isa)
     }
 }
 
-/* The chosen instruction set plus one; 0 before the first use. Threads that come first at the same time find the same
- * answer; relaxed order is enough for a single word. */
+/* The chosen instruction set plus one; 0 before the first use. A thread that comes first does not undo what another one
+ * selects meanwhile; relaxed order is enough for a single word. */
 static int mmax_isa_chosen;
 #    if MMAX_GNUC
 #        define MMAX_LOAD(word)         __atomic_load_n(&(word), __ATOMIC_RELAXED)
 #        define MMAX_STORE(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
-#    else
+#        define MMAX_STORE_FIRST(word, zero, value) \
+            ((void)__atomic_compare_exchange_n(&(word), &(zero), value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+#    elif defined(_MSC_VER)
 #        define MMAX_LOAD(word)         (*(volatile int *)&(word))
 #        define MMAX_STORE(word, value) (*(volatile int *)&(word) = (value))
+#        define MMAX_STORE_FIRST(word, zero, value) \
+            ((void)_InterlockedCompareExchange((volatile long *)&(word), value, zero))
+#    else
+#        define MMAX_LOAD(word)                     (*(volatile int *)&(word))
+#        define MMAX_STORE(word, value)             (*(volatile int *)&(word) = (value))
+#        define MMAX_STORE_FIRST(word, zero, value) ((void)(MMAX_LOAD(word) == (zero) && (MMAX_STORE(word, value), 1)))
 #    endif
 
 MMAX_DEFINE mmax_isa mmax_isa_active(void)
@@ -9559,8 +9615,8 @@ MMAX_DEFINE mmax_isa mmax_isa_active(void)
         while (!mmax_isa_available(best_first[i])) {
             ++i;
         }
-        chosen = (int)best_first[i] + 1;
-        MMAX_STORE(mmax_isa_chosen, chosen);
+        MMAX_STORE_FIRST(mmax_isa_chosen, chosen, (int)best_first[i] + 1);
+        chosen = MMAX_LOAD(mmax_isa_chosen);
     }
     return (mmax_isa)(chosen - 1);
 }
@@ -9783,6 +9839,8 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_CLANG_FAST
 #    undef MMAX_LOAD
 #    undef MMAX_STORE
+#    undef MMAX_STORE_FIRST
+#    undef MMAX_LINE
 #    undef MMAX_CASE_AVX512
 #    undef MMAX_CASE_AVX2
 #    undef MMAX_CASE_SSE2

@@ -390,6 +390,40 @@ static void test_metrics(void)
             }
         }
     }
+    TEST("sparsity of negative y, as TanhMax gives them, and of a reference below the normal numbers") {
+        static const double references[] = {1, 0.05, 0.01, 7e-4, 1e-4, 1e-38, 2.5e-39};
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; has(f, HAS_REFERENCE) && k < COUNT(references) * 3; ++k) {
+                    call c = call_of(f, 1, 9, NORMAL_1, 73);
+                    const double reference = references[k / 3] > 1e-30 ? references[k / 3]
+                                             : f->size == 4            ? references[k / 3]
+                                                                       : references[k / 3] * 1e-270;
+                    double right;
+                    for (size_t i = 0; i < 9; ++i) {
+                        set(f, c.array[Y], i,
+                            reference > 1e-30 ? (k % 3 > 0 ? 0.0625 * (double)i - 0.5 : 0.125)
+                                              : 1.25 * reference * (double)(i % 3 * 2 * (k % 3)));
+                    }
+                    c.epsilon = 1;
+                    c.reference = reference;
+                    right = fmin(sparsity(f, &c, 9), DBL_MAX);
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, (size_t)9));
+                    CHECK(fabs(row_storage[0] - right) <= 200 * eps_of(f) + 2e-12 * right || row_storage[0] == right,
+                          AT ": %g, not %g, reference %g", AT_ARGS(f, (size_t)9), row_storage[0], right, reference);
+                }
+    }
+    TEST("sparsity is NaN where the softmax that gives the reference is") {
+        FOR_EACH_ISA(isa) {
+            const float x[4] = {1e30f, -1e30f, 0, 0.25f}, y[4] = {0.5f, 0.25f, 0.125f, 0.125f};
+            const double x64[4] = {1e300, -1e300, 0, 0.25}, y64[4] = {0.5, 0.25, 0.125, 0.125};
+            mmax_shape s = mmax_row(4);
+            double out = 0;
+            s.scale = 1e30;
+            CHECK(mmax_sparsity_f32(&out, y, x, 0.5, 0, s) == MMAX_OK && is_nan_double(out), "%g", out);
+            CHECK(mmax_sparsity_f64(&out, y64, x64, 0.5, 0, s) == MMAX_OK && is_nan_double(out), "%g", out);
+        }
+    }
     TEST("metrics are NaN where there is a NaN in the row of x or y, and where no entry counts") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)

@@ -399,6 +399,28 @@ static void test_special_rows(void)
     }
 }
 
+static void test_subnormal_factors(void)
+{
+    TEST("a scale or grad_scale below the normal numbers is not taken for 0, which stands for 1") {
+        const function *softmax = function_named("softmax_f64"), *loss = function_named("softmax_loss_f64");
+        FOR_EACH_ISA(isa) {
+            call c = call_of(softmax, 1, 4, NORMAL_4, 96);
+            c.s.scale = 1e-310;
+            run_and_check(softmax, &c);
+            for (size_t i = 0; i < 4; ++i) {
+                CHECK(magnitude(get(softmax, c.array[OUT], i) - 0.25) < 1e-12, "%s: %g", now->name,
+                      get(softmax, c.array[OUT], i));
+            }
+            c = call_of(loss, 1, 4, NORMAL_4, 96);
+            c.t.grad_scale = 1e-310;
+            run_and_check(loss, &c);
+            for (size_t i = 0; i < 4; ++i) {
+                CHECK(magnitude(get(loss, c.array[OUT], i)) < 1e-300, "%s: %g", now->name, get(loss, c.array[OUT], i));
+            }
+        }
+    }
+}
+
 int main(void)
 {
     for (now = environments; now < environments + COUNT(environments); ++now) {
@@ -407,6 +429,7 @@ int main(void)
             test_accuracy();
             test_sums();
             test_special_rows();
+            test_subnormal_factors();
         }
     }
     return check_report();

@@ -8,17 +8,20 @@
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)
 #    include <pthread.h>
+#    include <sys/wait.h>
+#    include <unistd.h>
 #    define HAVE_THREADS 1
 #else
 #    define HAVE_THREADS 0
 #endif
 
 #if HAVE_THREADS
-#    define THREADS  8
-#    define ROWS     3
-#    define MOST     300
-#    define ENTRIES  (ROWS * MOST)
-#    define SETTINGS 200
+#    define THREADS   8
+#    define ROWS      3
+#    define MOST      300
+#    define ENTRIES   (ROWS * MOST)
+#    define SETTINGS  200
+#    define BEGINNERS 1000
 
 /* What one call came to. */
 typedef struct result {
@@ -126,6 +129,54 @@ static void run_together(size_t cols, int with_setter)
     CHECK(setter == MMAX_OK, "mmax_isa_select of the active instruction set: %s", mmax_status_string(setter));
 }
 
+/* ==== a selection beside the first call of a process ==== */
+
+static volatile int begins;
+
+static void *run_first(void *argument)
+{
+    (void)argument;
+    begins = 1;
+    (void)mmax_isa_active();
+    return NULL;
+}
+
+/* In a process that has made no call; `wait` is what the selection waits after the first call of the other thread. */
+static int keeps_selection(int wait)
+{
+    const mmax_isa last = mmax_isa_available(MMAX_ISA_SCALAR) ? MMAX_ISA_SCALAR : MMAX_ISA_NEON;
+    pthread_t thread;
+    volatile int waited = 0;
+    if (pthread_create(&thread, NULL, run_first, NULL) != 0) {
+        return 0;
+    }
+    while (!begins) {
+    }
+    while (waited < wait) {
+        ++waited;
+    }
+    if (mmax_isa_select(last) != MMAX_OK) {
+        return 0;
+    }
+    pthread_join(thread, NULL);
+    return mmax_isa_active() == last;
+}
+
+static void check_selections(void)
+{
+    int lost = 0;
+    for (int k = 0; k < BEGINNERS; ++k) {
+        const pid_t child = fork();
+        int status = 1;
+        if (child == 0) {
+            _exit(keeps_selection(k % 100 * 200) ? 0 : 1);
+        }
+        CHECK(child > 0 && waitpid(child, &status, 0) == child, "process %d", k);
+        lost += status != 0;
+    }
+    CHECK(lost == 0, "%d selections of %d were lost", lost, BEGINNERS);
+}
+
 /* ==== the comparison ==== */
 
 static void fill_inputs(size_t cols)
@@ -161,6 +212,9 @@ static void check_same(size_t cols)
 int main(void)
 {
     static const size_t lengths[] = {65, 1, 7, 130, MOST};
+    TEST("a selection is kept that is made while another thread makes the first call of the process") {
+        check_selections();
+    }
     TEST("the first calls of the process, by many threads at once, are as those of one thread alone") {
         fill_inputs(lengths[0]);
         run_together(lengths[0], 0);

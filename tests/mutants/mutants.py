@@ -41,7 +41,7 @@ m("shape: rows * stride may overflow", "(s->rows > 1 && stride > (limit / size -
   "special_cases")
 m("param: scale that rounds to 0 passes", "s->scale <= 7.006492321624085e-46", "s->scale < 7.006492321624085e-46",
   "special_cases")
-m("param: negative scale passes", "!(s->scale > 0) || ", "", "special_cases")
+m("param: negative scale passes", "mmax_f64_bits(s->scale) >> 63 || ", "", "special_cases")
 m("default: scale 0 is not 1", "s->scale = 1;",
   "s->scale = 0.5;", "api")
 
@@ -49,7 +49,7 @@ m = function("MMAX_STATIC mmax_status mmax_check_targets(")
 m("target: index n passes", "(size_t)t->index[row] >= n", "(size_t)t->index[row] > n", "special_cases")
 m("target: lengths ignored", "s->lengths ? s->lengths[row] : s->cols", "s->cols", "special_cases")
 m("target: smoothing 1 passes", "t->label_smoothing < 1)", "t->label_smoothing <= 1)", "special_cases")
-m("default: grad_scale 0 is not 1", "t->grad_scale == 0", "t->grad_scale < 0", "api")
+m("default: grad_scale 0 is not 1", "mmax_f64_is_zero(t->grad_scale)", "0", "api")
 
 m = function("MMAX_STATIC mmax_status mmax_check_params(")
 m("param: order 1 reads the second entries", "i < p->order", "i < 2", "api")
@@ -235,17 +235,23 @@ m("evsoftmax: epsilon is forgotten", "mmax_v_mul(e, mmax_v_set(c->epsilon))", "m
 m = function("MMAX_INLINE void MMAX_(exp_rows)(MMAX_(sum)", "avx2")
 m("exp: the entry after a whole block is lost", "if (left > MMAX_LANES) {", "if (left > MMAX_LANES + 1) {", "forward")
 m("exp: what is left of a long row is summed twice", "if (whole == 0) {", "if (1) {", "forward")
-m("exp: the last pairs of a chunk are summed twice", "pair[k] = mmax_v_zero();\n                }\n                total",
-  "}\n                total", "forward")
+m("exp: the last pairs of a chunk are summed twice", "pair[k]);\n                    pair[k] = mmax_v_zero();",
+  "pair[k]);", "forward")
 m("exp: the next step has scores of this one", "? x + at + MMAX_PAIR", "? x + at", "forward")
 m("exp: the next row begins with scores of this one", "following > r ? following->scores", "following > r ? x + at",
   "bits")
 m("exp: the next row begins with the origin of this one", "*(is_last ? following : r)->relative_to", "*r->relative_to",
   "bits")
-m("exp: roundings of the sum are dropped", "MMAX_(sum_add_small)(sum, lost);", "", "forward")
-m = function("#    define MMAX_ADD_PAIR(terms, k) ")
+
+m = function("MMAX_INLINE void MMAX_(exact_end)(", "avx2")
+m("exp: roundings of the sum are dropped", "MMAX_(sum_add_small)(sum, of->lost);", "", "forward")
+m = function("MMAX_INLINE void MMAX_(exact_add)(")
 m("exp: roundings of the sum have the wrong sign",
-  "mmax_v_add(lost[k], mmax_v_sub(both_", "mmax_v_sub(lost[k], mmax_v_sub(both_", "forward")
+  "mmax_v_add(of->lost[k], mmax_v_sub(terms", "mmax_v_sub(of->lost[k], mmax_v_sub(terms", "forward")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(masked_exp)(", "avx2")
+m("evsoftmax: no gradient where nothing is left of a weight",
+  "function == MMAX_EVSOFTMAX ? mmax_v_max(mmax_v_set(MMAX_REAL_MIN), e) : e", "e", "losses")
 
 m = function("MMAX_INLINE void MMAX_(sum_add_small)(")
 m("small sums, f32: half of the lanes", "mmax_v_add(lanes[k], lanes[(MMAX_REGS / 2 + k) % MMAX_REGS])", "lanes[k]",
@@ -362,7 +368,6 @@ m("short rows: evsoftmax's mean is that of all columns", "masks ? MMAX_(across_s
 m = function("MMAX_STATIC void MMAX_(two_pairs)(", "avx2")
 m("short rows: what is left over of a row comes last", "n < MMAX_SHORT ? MMAX_PAIR : 0", "0", "bits")
 m("short rows: the last block is not summed", "n > MMAX_PAIR + MMAX_LANES", "0", "bits forward")
-m("short rows: roundings of the sum are dropped", "MMAX_(sum_add_small)(sum, lost);", "", "bits forward")
 m = function("MMAX_INLINE void MMAX_(short_sum_of)(", "avx2")
 m("short rows: all sums are those of exponentials", "n <= MMAX_PAIR || others", "n <= MMAX_PAIR", "bits")
 m = function("MMAX_INLINE void MMAX_(short_totals)(", "avx2")
@@ -379,9 +384,8 @@ m("short rows: masked entries count in logarithms", "ragged && g->masked", "0", 
 m("short rows: the second pass reads past the lengths", "lengths ? lengths[r] : cols", "cols", "special_cases memory")
 
 m = function("MMAX_INLINE void MMAX_(short_exp)(", "avx2")
-m("short rows: masks count in tanhmax's sum", "term = masks ? mmax_v_keep(active, term) : term;", "",
+m("short rows: tanhmax has no masks", "function == MMAX_TANHMAX && !masks", "function == MMAX_TANHMAX",
   "special_cases bits")
-m("short rows: tanhmax sums sinh", "sinh2, &term, o", "term, &sinh2, o", "bits")
 m("short rows: what is past the end is summed", "MMAX_(first_last)(term, left)", "term", "bits forward")
 
 m = function("MMAX_INLINE int MMAX_(lone_exp)(", "avx2")
@@ -393,7 +397,6 @@ m("lone rows: masked entries and large |s| are not seen",
   "!MMAX_(all_usual)(largest, MMAX_(any_masked)(smallest, c, function, 0), c, function)", "0", "special_cases bits")
 m("lone rows: exponentials have no bound", "o->kind = MMAX_ROW_CLAMP;", "", "special_cases bits losses")
 m("lone rows: all are moderate", "o->range = MMAX_REAL_MAX;", "", "special_cases bits forward")
-m("lone rows: tanhmax's exp(0) out of range", "extremes.max * c->input_scale < MMAX_UNIT_RANGE", "1", "bits")
 m("lone rows: evsoftmax's mean is above the largest entry", "MMAX_(mean_of)(whole / (double)n, o->max)",
   "(mmax_real)(whole / (double)n)", "bits forward")
 
@@ -423,8 +426,6 @@ m("short rows: too small is what is so for the first", "of->smallest[r]", "of->s
 m("short rows: f64, the rest of the factor is that of the first", "of->rest[r]", "of->rest[0]", "bits")
 
 m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx2")
-m("short rows: tanhmax's exp(0) out of range", "mmax_v_keep(mmax_v_lt(top, mmax_v_set(MMAX_UNIT_RANGE)), unit)", "unit",
-  "bits")
 m("short rows: evsoftmax's mean is beyond what a float holds", 
   "o->good && MMAX_(all)(mmax_v_le(mmax_v_abs(mean), mmax_v_set(MMAX_REAL_MAX)))", "o->good", "bits")
 m = function("MMAX_STATIC void MMAX_(origins_of)(", "avx512")
@@ -556,6 +557,7 @@ m("gp: order 1 writes the second entries", "i < p->order", "i < 2", "api")
 m("gp: is set, not added to", "gp->t_d[i] = gp->t_d[i] + sums[1];", "gp->t_d[i] = sums[1];", "api")
 
 m = function("MMAX_(row_spread)(const mmax_real *x")
+m("label smoothing: small logits are lost beside the unit", "spread.unit = 1;", "spread.unit = 4096;", "losses")
 m("smoothing: the sum of many differences overflows", "mmax_f64_is_finite(spread.below_max)", "1", "losses")
 m("smoothing: masks count", "mmax_v_add_where(active, lanes_##part[1][k], one)", "mmax_v_add(lanes_##part[1][k], one)",
   "losses special_cases")
@@ -566,6 +568,8 @@ m = function("MMAX_INLINE void MMAX_(loss_gradient_of)(")
 m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * factor)", "losses")
 
 m = function("MMAX_INLINE void MMAX_(loss_end)(")
+m("loss: entries of no weight count as masked", "q, gx_scale, kind)",
+  "q, gx_scale, kind == MMAX_ROW_PLAIN ? MMAX_ROW_PLAIN : MMAX_ROW_GENERAL)", "losses")
 m("loss: MultiMax's target has the first exponential", "e_target = r->e ? r->e[r->index]", "e_target = r->e ? r->e[0]", "losses")
 m("loss: MultiMax's target in place has no exponential", ": MMAX_(exp_of)(r->score, &r->origin, c);", ": 0;", "losses bits")
 m("loss: grad_scale is dropped", "gx_scale = c->gx_scale;", "gx_scale = c->scale;", "losses")
@@ -603,12 +607,16 @@ m("log: a subnormal sum stays", "row_log_sum <= (double)MMAX_REAL_MIN ? 0 : row_
   "special_cases forward")
 
 # ---- where sigma turns ----
+m = function("MMAX_STATIC double MMAX_(slope)(")
+m("turns: of parameters that are not rounded", "(double)(mmax_real)p->b[i] - s, v = s - (double)(mmax_real)p->d[i]",
+  "p->b[i] - s, v = s - p->d[i]", "losses")
+
 m = function("MMAX_STATIC void MMAX_(find_turns)(")
 m("turns: kinks in any order", "k > 1 && ends[k - 1] > kink", "0", "passes")
 m("turns: none between kinks", "first / (first - last)", "last / (first - last)", "passes")
 m("turns: none below the first kink", ": to - mmax_product(length, last / (last - first))", ": to", "passes")
 m("turns: a flat piece does not begin to fall", "(first >= 0 && last < 0)", "(first > 0 && last < 0)", "losses")
-m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, to, 1) < 0;", "= 0;", "passes losses")
+m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, c, to, 1) < 0;", "= 0;", "passes losses")
 
 # ---- sparsemax and entmax15 ----
 m = function("MMAX_STATIC void MMAX_(heads)(")
@@ -639,6 +647,8 @@ m("tau: a step of entmax15 from the heads passes it", "norm * a->excess / ((norm
   "norm * a->excess / (0.9 * (norm + 1) * a->first)", "forward")
 
 m = function("MMAX_INLINE int MMAX_(find_tau)(")
+m("tau: entries that equal it are missed", "a.excess < 0 && next >= t", "0", "forward")
+m("tau: entries beside it are missed", "exact && !MMAX_(may_be_missed)(w, &a, step, function)", "exact", "forward")
 m("bisection: too early", "(tau->passes >= 16 && tau->passes % 2 == 0)", "(tau->passes >= 2 && tau->passes % 2 == 0)",
   "passes")
 m("bisection: the upper bound stays", "upper = t;", "upper = 0;", "passes")
@@ -755,6 +765,7 @@ m = function("MMAX_INLINE void MMAX_(back_row)(")
 m("backward: large gradients overflow", "MMAX_IS_LARGE(mean)", "0", "special_cases")
 m("backward: what is shrunk stays so", "r.shrunk = (mmax_real)MMAX_SHRUNK;", "", "special_cases")
 m = function("MMAX_INLINE void MMAX_(back_gradients)(")
+m("backward: one factor for scale and shrinking", "c->scale > (double)r->shrunk * MMAX_REAL_MAX", "0", "backward")
 m("backward: large gradients are not restored", "c->scale / (double)r->shrunk", "c->scale", "special_cases")
 m = function("MMAX_INLINE void MMAX_(slopes_end)(")
 m("gp: an absent term is 0 times its sum, b", "if (p->t_b[i] != 1.0) {", "if (1) {", "special_cases")
@@ -794,13 +805,21 @@ m("log backward: the factor of exponentials stays", "MMAX_TWO_TO_MINUS_64 / MMAX
   "MMAX_TWO_TO_MINUS_64", "losses backward")
 
 # ---- tanhmax ----
-m = function("MMAX_INLINE void MMAX_(sinh_end)(")
-m("tanhmax: even, not odd", "mmax_v_sub(up, down)), x);", "mmax_v_sub(up, down)), a);", "properties")
-m("tanhmax: cancels near 0", "mmax_v_lt(s, mmax_v_set((mmax_real)1))", "mmax_v_lt(s, mmax_v_zero())", "forward")
+m = function("MMAX_INLINE mmax_vec MMAX_(sinh_end)(")
+m("tanhmax: even, not odd", "mmax_v_copysign(sinh2, x)", "sinh2", "properties")
+m("tanhmax: exp(-s) beside a far origin", "is_far ? lowest : ", "", "forward special_cases")
+m("tanhmax: sums sinh", "*cosh2 = mmax_v_add(sum, mmax_v_fma(sum, even, mmax_v_mul(difference, slope)));",
+  "*cosh2 = sinh2;", "forward")
 
-m = function("MMAX_INLINE void MMAX_(sinh_row)(", "avx2")
-m("tanhmax: small terms are lost in the sum", "if (n > MMAX_SHORT) {", "if (0) {", "forward")
-m("tanhmax: masks are in the sum", "cosh_ = masks ? mmax_v_keep(active_, cosh_) : cosh_;", "", "special_cases bits")
+m = function("MMAX_INLINE MMAX_(reduced) MMAX_(sinh_begin)(")
+m("tanhmax: cancels near 0 where roundings go up", "mmax_v_keep(mmax_v_le(least, distance), size)", "size",
+  "environment")
+m("tanhmax: scores far below the origin are near 0", "kind == MMAX_ROW_GENERAL ? mmax_v_abs(size) : size", "size",
+  "forward")
+
+m = function("MMAX_INLINE mmax_vec MMAX_(exp_end)(", "avx2")
+m("tanhmax: masks are in the sum", "*summed = mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), *summed);", "",
+  "special_cases bits")
 
 m = function("MMAX_STATIC void MMAX_(exp_tanhmax)(", "avx2")
 m("tanhmax: rows are masked as the first of them", "rows[i].relative_to", "rows->relative_to", "special_cases bits")
@@ -816,6 +835,7 @@ m("tanhmax backward: no cosh is 1", "top < MMAX_FLAT ?", "0 ?", "backward")
 m("tanhmax backward: no score is too large", "top < MMAX_UNIT_RANGE", "1", "properties")
 m("tanhmax backward: NaN is not seen", "mmax_m_bits(bad) != 0 || !(top", "!(top", "special_cases")
 m("tanhmax backward: a score may overflow", "!(top <= MMAX_REAL_MAX) ||", "", "properties")
+m("tanhmax backward: roundings make the sum overflow", "t->dot[i] = MMAX_(limited_dot)(r);", "", "backward")
 m("tanhmax backward: NaN in gy is not seen", "|| !mmax_f64_is_finite(t->dot[i])", "", "special_cases")
 
 m = function("MMAX_INLINE int MMAX_(sinh_begin_row)(", "avx2")
@@ -823,9 +843,9 @@ m("tanhmax backward: all lanes have one row's sinh", "t->y[i] = mmax_v_hmax(",
   "t->y[0] = mmax_v_hmax(", "bits")
 
 m = function("MMAX_STATIC mmax_vec MMAX_(squares_of)(")
-m("tanhmax backward: a usual scale", "c, MMAX_ROW_GENERAL);", "c, MMAX_ROW_CLAMP);", "properties")
+m("tanhmax backward: a usual scale", "MMAX_TANHMAX, MMAX_ROW_GENERAL", "MMAX_TANHMAX, MMAX_ROW_CLAMP",
+  "properties")
 m("tanhmax backward: sinh is held too high", "MMAX_LOWEST + whole", "MMAX_LOWEST + 2 * whole", "backward")
-m("tanhmax backward: the unit of small scores", "MMAX_FROM_SQUARE / 2 *", "MMAX_FROM_SQUARE *", "backward")
 m("tanhmax backward: the factor of exponentials stays", "mmax_v_set((mmax_real)(1.0 / MMAX_POW2_FACTOR))",
   "mmax_v_set((mmax_real)1)", "backward")
 
@@ -965,6 +985,7 @@ m("backward: a row is taken twice", "row += done - 1;", "row += done > 1 ? done 
 
 # ---- metrics ----
 m = function("MMAX_INLINE void MMAX_(metric_mean)(")
+m("sparsity: negative weights as the others", "metric->inverse != 0 && mmax_m_bits(unusual) != 0", "0", "api")
 m("metric: an entry equal to epsilon counts", "mmax_v_lt(epsilon, x_)", "mmax_v_le(epsilon, x_)", "api")
 m("metric: masks count as sparse", "mmax_m_and(active_, mmax_v_lt(x_, epsilon))", "mmax_v_lt(x_, epsilon)",
   "special_cases api")
