@@ -513,8 +513,8 @@ MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multima
 /* ==== metrics ====
  * One value a row in out[rows], which overlaps no other array; x and y are rows x cols at x_stride and y_stride.
  * Thresholds apply to x unscaled. special: NaN where no entry is counted, or an active entry of x or y is NaN or +inf.
- * error: at most 2 epsilon of the type, absolute, given y; 1e-12 relative of a sparsity above 1. They return what forward
- * functions do.
+ * error: at most 2 epsilon of the type, absolute, given y; 1e-12 relative of a sparsity above 1. They return what
+ * forward functions do.
  */
 
 /*
@@ -3231,7 +3231,7 @@ MMAX_INLINE mmax_real MMAX_(exp_of)(mmax_real score, const MMAX_(origin) * o, co
     return MMAX_(lane)(MMAX_(exp)(centred, mmax_v_set(o->rounder), c));
 }
 
-/* The slope of sigma beside s: above it, or below. Of sigma as the kernels take it: parameters are rounded to the type. */
+/* The slope of sigma beside s, above it or below; of sigma as the kernels take it, with rounded parameters. */
 MMAX_STATIC double MMAX_(slope)(const mmax_multimax_params *p, const MMAX_(call) * c, double s, int above)
 {
     double slope = 1;
@@ -3488,8 +3488,8 @@ MMAX_RARE void MMAX_(fill_nan)(mmax_real *gx, const mmax_real *y, size_t n, int 
  *     2 sinh(s) = (u - d) + ((u - d) even + (u + d) slope)    2 cosh(s) = (u + d) + ((u + d) even + (u - d) slope)
  * k = 0 leaves 2 slope of sinh, which does not cancel however small s is; else u - d is at least twice the rest.
  */
-/* The first half. k is 0 for small s, whatever the direction of rounding. A size is negative where it is relative to a far
- * origin. */
+/* The first half. k is 0 for small s, whatever the direction of rounding. A size is negative where it is relative to a
+ * far origin. */
 MMAX_INLINE MMAX_(reduced) MMAX_(sinh_begin)(mmax_vec size, mmax_real rounder, const MMAX_(call) * c, int kind)
 {
     const mmax_vec least = mmax_v_set((mmax_real)0.0624 * c->log2e_inverse), zero_power = mmax_v_set(rounder);
@@ -3500,7 +3500,7 @@ MMAX_INLINE MMAX_(reduced) MMAX_(sinh_begin)(mmax_vec size, mmax_real rounder, c
     r.f = MMAX_(reduce)(size, mmax_v_sub(zero_power, r.n), c);
     return r;
 }
-/* The second half for s = scale |x|, with the sign of x. `is_far`: relative to an origin that exp(-s) is nothing beside. */
+/* The second half for s = scale |x|, with the sign of x. `is_far`: beside the origin, exp(-s) is nothing. */
 MMAX_INLINE mmax_vec MMAX_(sinh_end)(MMAX_(reduced) r, mmax_vec x, mmax_real rounder, int is_far, mmax_vec *cosh2)
 {
     const mmax_vec zero_power = mmax_v_set(rounder), lowest = mmax_v_set(MMAX_ROUND_TO_EIGHTH + MMAX_LOWEST);
@@ -3515,10 +3515,10 @@ MMAX_INLINE mmax_vec MMAX_(sinh_end)(MMAX_(reduced) r, mmax_vec x, mmax_real rou
 }
 
 /* ---- sums of exponentials, without losing what is small ----
- * The roundings of a plain chain of additions would take a weight beyond 4 ULP. A term goes to a total that starts above
- * all that can come, so that what the addition rounds away is exactly known (Dekker's Fast2Sum) and collected.
+ * The roundings of a plain chain of additions would take a weight beyond 4 ULP. A term goes to a total that starts
+ * above all that can come, so that what the addition rounds away is exactly known (Dekker's Fast2Sum) and collected.
  */
-#    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 exponentials, each below 2^65 */
+#    define MMAX_ABOVE_EXPS ((mmax_real)1180591620717411303424.0) /* 2^70: 18 terms of at most 1.25 * 2^65 */
 typedef struct MMAX_(exact) {
     mmax_vec total[MMAX_REGS], lost[MMAX_REGS];
 } MMAX_(exact);
@@ -3543,20 +3543,21 @@ MMAX_INLINE void MMAX_(exact_end)(MMAX_(sum) * sum, const MMAX_(exact) * of)
 
 /* ---- softmax, multimax, evsoftmax ---- */
 
-/* Masked exponentials become 0, and no others: one that EvSoftMax's epsilon takes below the normal numbers is held there,
- * which weighs nothing either. */
+/* Masked exponentials become 0, and no others: one that EvSoftMax's epsilon takes below the normal numbers is held
+ * there, which weighs nothing either. */
 MMAX_INLINE mmax_vec MMAX_(masked_exp)(mmax_vec e, mmax_vec x, int function)
 {
     const mmax_vec held = function == MMAX_EVSOFTMAX ? mmax_v_max(mmax_v_set(MMAX_REAL_MIN), e) : e;
     return mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), held);
 }
-/* One register of exponentials, 0 at masked entries, in two halves. *summed is what goes to the row's sum: the same, but
- * for TanhMax, where they are 2 sinh and 2 cosh. */
+/* TanhMax takes masked scores for 0. */
 MMAX_INLINE mmax_vec MMAX_(exp_score)(mmax_vec x, int function, int kind)
 {
     const int masks = function == MMAX_TANHMAX && kind >= MMAX_ROW_CLAMP;
     return masks ? mmax_v_keep(mmax_v_nle(x, mmax_v_set(MMAX_MASK)), x) : x;
 }
+/* One register of exponentials, 0 at masked entries, in two halves. *summed is what goes to the row's sum: the same,
+ * but for TanhMax, where they are 2 sinh and 2 cosh. */
 MMAX_INLINE MMAX_(reduced)
     MMAX_(exp_begin)(mmax_vec x, const MMAX_(origin) * o, const MMAX_(call) * c, int function, int kind)
 {
