@@ -9595,7 +9595,7 @@ static int mmax_isa_chosen;
 #        define MMAX_STORE(word, value) __atomic_store_n(&(word), value, __ATOMIC_RELAXED)
 #        define MMAX_STORE_FIRST(word, zero, value) \
             ((void)__atomic_compare_exchange_n(&(word), &(zero), value, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
-#    elif defined(_MSC_VER)
+#    elif defined(_MSC_VER) && MMAX_X86 /* <intrin.h> is there */
 #        define MMAX_LOAD(word)         (*(volatile int *)&(word))
 #        define MMAX_STORE(word, value) (*(volatile int *)&(word) = (value))
 #        define MMAX_STORE_FIRST(word, zero, value) \
