@@ -131,14 +131,25 @@ static void run_together(size_t cols, int with_setter)
 
 /* ==== a selection beside the first call of a process ==== */
 
-static volatile int begins;
+static int begins; /* under the gate's lock */
 
 static void *run_first(void *argument)
 {
     (void)argument;
+    pthread_mutex_lock(&gate);
     begins = 1;
+    pthread_mutex_unlock(&gate);
     (void)mmax_isa_active();
     return NULL;
+}
+
+static int has_begun(void)
+{
+    int whether;
+    pthread_mutex_lock(&gate);
+    whether = begins;
+    pthread_mutex_unlock(&gate);
+    return whether;
 }
 
 /* In a process that has made no call; `wait` is what the selection waits after the first call of the other thread. */
@@ -150,7 +161,7 @@ static int keeps_selection(int wait)
     if (pthread_create(&thread, NULL, run_first, NULL) != 0) {
         return 0;
     }
-    while (!begins) {
+    while (!has_begun()) {
     }
     while (waited < wait) {
         ++waited;
