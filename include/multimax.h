@@ -575,8 +575,7 @@ MMAX_DECLARE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], co
 /* The one in use: the best available, unless mmax_isa_select was called. */
 MMAX_DECLARE mmax_isa mmax_isa_active(void);
 
-/* 1 if it is compiled in, and this processor and operating system have it, else 0. With MULTIMAX_NO_DISPATCH what the
- * compiler was told to use counts as there. */
+/* 1 if it is compiled in, and this processor and system have it (MULTIMAX_NO_DISPATCH: that is not asked), else 0. */
 MMAX_DECLARE int mmax_isa_available(mmax_isa isa);
 
 /* MMAX_OK, or MMAX_ERR_ISA where it is not available; nothing changes then. */
@@ -1040,8 +1039,12 @@ MMAX_STATIC int mmax_collide(const mmax_array *a, const mmax_array *b, const mma
     return 1;
 }
 
-/* Where the caller's program takes subnormal numbers for 0, too */
-MMAX_INLINE int mmax_f64_is_zero(double a) { return mmax_f64_bits(a) << 1 == 0; }
+/* Right where the caller's program takes subnormal numbers for 0, too; clang 19 would make a comparison with 0 of it. */
+MMAX_INLINE int mmax_f64_is_zero(double a)
+{
+    volatile uint64_t bits = mmax_f64_bits(a);
+    return bits << 1 == 0;
+}
 
 MMAX_INLINE int mmax_fits(const double *value, size_t size)
 {

@@ -155,9 +155,12 @@ static int has_begun(void)
 /* In a process that has made no call; `wait` is what the selection waits after the first call of the other thread. */
 static int keeps_selection(int wait)
 {
-    const mmax_isa last = mmax_isa_available(MMAX_ISA_SCALAR) ? MMAX_ISA_SCALAR : MMAX_ISA_NEON;
+    mmax_isa last = MMAX_ISA_SCALAR;
     pthread_t thread;
     volatile int waited = 0;
+    while (!mmax_isa_available(last)) {
+        last = (mmax_isa)(last + 1);
+    }
     if (pthread_create(&thread, NULL, run_first, NULL) != 0) {
         return 0;
     }
