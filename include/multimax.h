@@ -793,10 +793,9 @@ extern "C" {
 
 /* Which copy a binary was built from: strings finds it. */
 #    if MMAX_GNUC
-static const char mmax_version_text[] __attribute__((used)) = "multimax.h " MULTIMAX_VERSION;
-#    else
-static const char mmax_version_text[] = "multimax.h " MULTIMAX_VERSION;
+__attribute__((used))
 #    endif
+static const char mmax_version_text[] = "multimax.h " MULTIMAX_VERSION;
 
 /* ==== helpers that every instance shares ==== */
 #    define MMAX_PASTE_(a, b, c) a##_##b##_##c
@@ -8818,7 +8817,6 @@ MMAX_STATIC void MMAX_(tanhmax_backward)(mmax_real *gx, const mmax_real *gy, con
  * chosen, or a NaN stands in an active entry. */
 typedef struct MMAX_(metric) {
     mmax_real epsilon, x_max, y_max;
-    mmax_real inverse; /* -1 / reference, 0 for a reference of 0 */
     double reference;
     int sparsity;
 } MMAX_(metric);
@@ -8854,8 +8852,11 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
 {
     const mmax_vec masked = mmax_v_set(MMAX_MASK), largest = mmax_v_set(MMAX_REAL_MAX), zero = mmax_v_zero();
     const mmax_vec epsilon = mmax_v_set(metric->epsilon), one = mmax_v_set((mmax_real)1);
+    const int normal = metric->reference >= MMAX_REAL_MIN, tiny = metric->reference > 0 && !normal;
+    const double inverse = normal ? -1 / metric->reference : -1;
+    const mmax_vec factor = mmax_v_set(inverse < -MMAX_REAL_MIN ? (mmax_real)inverse : -MMAX_REAL_MIN);
     MMAX_(sum) sums[2]; /* of the terms, and their number */
-    mmax_mask bad = mmax_m_none(), unusual = metric->reference < MMAX_REAL_MIN ? mmax_v_le(zero, zero) : bad;
+    mmax_mask bad = mmax_m_none(), unusual = bad;
     MMAX_(sums_clear)(sums, 2);
 #    define MMAX_STEP(at, left, k, part)                                                                        \
         const mmax_vec x_ = MMAX_(load_upto)(x + at, left, masked);                                             \
@@ -8869,11 +8870,10 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
             term_ = mmax_v_sub(mmax_v_set(metric->y_max), y_);                                                  \
         } else {                                                                                                \
             chosen_ = mmax_m_and(active_, mmax_v_lt(x_, epsilon));                                              \
-            if (metric->inverse == 0) {                                                                         \
+            if (metric->reference == 0) {                                                                       \
                 term_ = mmax_v_select(mmax_v_ne(y_, zero), zero, one);                                          \
             } else {                                                                                            \
-                const mmax_vec z_ = mmax_v_mul(y_, mmax_v_set(metric->inverse));                                \
-                term_ = MMAX_(weight)(z_, active_, o, c, MMAX_BACK_LOG);                                        \
+                term_ = MMAX_(weight)(mmax_v_mul(y_, factor), active_, o, c, MMAX_BACK_LOG);                    \
                 unusual = mmax_m_or(unusual, mmax_m_and(chosen_, mmax_v_lt(y_, zero)));                         \
             }                                                                                                   \
         }                                                                                                       \
@@ -8883,7 +8883,7 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
 #    undef MMAX_STEP
     {
         const double chosen = MMAX_(sum_total)(&sums[1]);
-        const int by_one = metric->inverse != 0 && mmax_m_bits(unusual) != 0;
+        const int by_one = tiny || mmax_m_bits(unusual) != 0;
         *mean = by_one ? MMAX_(sparsity_mean)(y, x, n, chosen, metric) : MMAX_(sum_total)(&sums[0]) / chosen;
         if (mmax_m_bits(bad) != 0 || !(chosen > 0)) {
             *mean = mmax_f64_from_bits(0x7ff8000000000000);
@@ -8896,7 +8896,7 @@ MMAX_STATIC void MMAX_(multimodality)(double *out, const mmax_real *y, const mma
 {
     MMAX_(call) c;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    MMAX_(metric) metric = {mmax_real_floor(epsilon), 0, 0, 0, 1, 0};
+    MMAX_(metric) metric = {mmax_real_floor(epsilon), 0, 0, 1, 0};
     MMAX_(prepare)(&c, 1, NULL, 0);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
@@ -8940,21 +8940,17 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 {
     MMAX_(call) c, unit;
     const MMAX_(origin) o = MMAX_(log_origin)();
-    MMAX_(metric) metric = {mmax_real_ceil(epsilon), 0, 0, 0, reference, 1};
+    MMAX_(metric) metric = {mmax_real_ceil(epsilon), 0, 0, reference, 1};
     MMAX_(prepare)(&c, s->scale, NULL, 0);
     MMAX_(prepare)(&unit, 1, NULL, 0);
     for (size_t row = 0; row < s->rows; ++row) {
         const size_t n = s->lengths ? s->lengths[row] : s->cols;
         const mmax_real *const x_row = x + row * s->x_stride;
-        const double r = reference > 0 ? reference : MMAX_(softmax_min)(x_row, n, &c);
-        metric.inverse = r == 0                    ? 0
-                         : r < MMAX_REAL_MIN       ? -1
-                         : -1 / r < -MMAX_REAL_MIN ? (mmax_real)(-1 / r)
-                                                   : -MMAX_REAL_MIN;
-        metric.reference = r;
-        MMAX_(metric_mean)(&out[row], y + row * s->y_stride, x_row, n, &metric, &unit, &o);
-        if (mmax_f64_is_nan(r)) {
-            out[row] = r;
+        metric.reference = reference > 0 ? reference : MMAX_(softmax_min)(x_row, n, &c);
+        if (mmax_f64_is_nan(metric.reference)) {
+            out[row] = metric.reference;
+        } else {
+            MMAX_(metric_mean)(&out[row], y + row * s->y_stride, x_row, n, &metric, &unit, &o);
         }
     }
 }

@@ -985,7 +985,7 @@ m("backward: a row is taken twice", "row += done - 1;", "row += done > 1 ? done 
 
 # ---- metrics ----
 m = function("MMAX_INLINE void MMAX_(metric_mean)(")
-m("sparsity: negative weights as the others", "metric->inverse != 0 && mmax_m_bits(unusual) != 0", "0", "api")
+m("sparsity: negative weights as the others", "tiny || mmax_m_bits(unusual) != 0", "0", "api")
 m("metric: an entry equal to epsilon counts", "mmax_v_lt(epsilon, x_)", "mmax_v_le(epsilon, x_)", "api")
 m("metric: masks count as sparse", "mmax_m_and(active_, mmax_v_lt(x_, epsilon))", "mmax_v_lt(x_, epsilon)",
   "special_cases api")
