@@ -310,9 +310,9 @@ MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_m
 /* ==== backward: gx = (d phi / d x)^T gy, the factor `scale` included ====
  * The same for all: arrays are rows x cols at their own strides; s and p are those of the forward call, y its result.
  * gx may be gy, y or x. An entry with y = 0 has gx = 0. What they return is as in forward.
- * error: at most 4.2 roundings of the terms that gx or gp is added up from, given y. Weights that are computed again,
- * those of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms are products of the
- * type, which may overflow.
+ * error: at most 4.2 roundings of the terms that gx or gp is added up from, given y; gp of the logarithms 5.5. Weights
+ * that are computed again, those of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms
+ * are products of the type, which may overflow.
  * With gp: gx or gp may be NULL, not both; gp is added to, overlaps no array, and is NaN after a NaN row.
  */
 
@@ -442,7 +442,8 @@ MMAX_DECLARE mmax_status mmax_evsoftmax_loss_f64(double *loss, double *gx, const
 /*
  * loss = Omega*(s) + Omega(q) - <s, q>, Omega(p) = |p|^2 / 2 - 1/2: the Fenchel-Young loss of sparsemax
  *
- *   error     loss at most 2 roundings of 1 and of itself; it is a sum of terms that are not negative
+ *   error     loss at most 2 roundings of 1 and of itself, 3.5 for f64 with label smoothing; it is a sum of terms that
+ *             are not negative
  *   cost      as sparsemax; the last pass writes gx and adds up the loss. Label smoothing takes one more.
  *   source    Martins and Astudillo 2016; Blondel, Martins, Niculae, "Learning with Fenchel-Young Losses", JMLR 2020
  */
@@ -513,8 +514,8 @@ MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multima
 /* ==== metrics ====
  * One value a row in out[rows], which overlaps no other array; x and y are rows x cols at x_stride and y_stride.
  * Thresholds apply to x unscaled. special: NaN where no entry is counted, or an active entry of x or y is NaN or +inf.
- * error: at most 2 epsilon of the type, absolute, given y; 1e-12 relative of a sparsity above 1. They return what
- * forward functions do.
+ * error: at most 2 epsilon of the type, absolute, given y; of a sparsity above 1, 1e-12 relative, given its reference.
+ * They return what forward functions do.
  */
 
 /*
@@ -5900,12 +5901,14 @@ MMAX_STATIC void MMAX_(sigma_gradient)(mmax_real *gx, MMAX_(slopes) * slopes, co
     }
 }
 
-/* (a - b) unit without overflow on the way, and at most the largest double */
-MMAX_INLINE double MMAX_(distance)(double a, double b, double unit)
+/* part (a - b) unit without overflow on the way, and at most the largest double */
+MMAX_INLINE double MMAX_(part_of_distance)(double part, double a, double b, double unit)
 {
     const double quarter = MMAX_PASS_DOUBLE && (a > 1 || a < -1 || b > 1 || b < -1) ? 0.25 : 1; /* only of large ones */
-    return mmax_limited((mmax_product(a, quarter) - mmax_product(b, quarter)) * unit * (1 / quarter));
+    const double distance = (mmax_product(a, quarter) - mmax_product(b, quarter)) * unit;
+    return mmax_limited(mmax_product(part, distance) * (1 / quarter));
 }
+MMAX_INLINE double MMAX_(distance)(double a, double b, double unit) { return MMAX_(part_of_distance)(1, a, b, unit); }
 
 /* A row with its target, between the passes. */
 typedef struct MMAX_(loss) {
@@ -5962,7 +5965,7 @@ MMAX_INLINE void MMAX_(loss_end)(const MMAX_(loss) * r, const MMAX_(call) * c, c
     if (r->loss) {
         const double unit = sigma ? 1.0 : c->scale;
         /* sum q_i (log sum - s_i), every term of one sign; EvSoftMax adds -log(epsilon) below the mean */
-        double value = r->log_sum + mmax_product(1 - smoothing, MMAX_(distance)(r->origin.max, r->score, unit));
+        double value = r->log_sum + MMAX_(part_of_distance)(1 - smoothing, r->origin.max, r->score, unit);
         value = value + mmax_limited(mmax_product(q, r->spread.below_max) * unit * r->spread.unit);
         if (f->function == MMAX_EVSOFTMAX) {
             const double low = (r->x_target < r->origin.mean ? 1 - smoothing : 0) + mmax_product(q, r->spread.low);
@@ -6378,6 +6381,9 @@ MMAX_STATIC void MMAX_(evsoftmax_loss)(double *loss, mmax_real *gx, const mmax_r
     c.epsilon_loss = epsilon < MMAX_TWO_TO_MINUS_64
                          ? MMAX_F64_(log1p)(1 / (epsilon * MMAX_TWO_TO_64) - 1) + 44.361419555836498 /* 64 log(2) */
                          : MMAX_F64_(log1p)(1 / epsilon - 1);
+    /* From 2^-37 down, epsilon may take exponentials of 2^MMAX_LOWEST below the normal numbers, and only general rows
+     * hold them there: all rows are. In f64 log(1 + the sum of the others) is 0 then in either kind. */
+    c.general = c.general || (!MMAX_PASS_DOUBLE && epsilon < 7.275957614183426e-12);
     MMAX_(normalise)(&b, &c, MMAX_IN_GROUPS(evsoftmax, evsoftmax_loss, evsoftmax_losses_of_group, 1));
     MMAX_(finish_gradient)(&b, &c);
 }
@@ -7508,7 +7514,8 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
     below = q > 0 && !wide ? MMAX_(sum_total)(&sums[1]) : 0;
-    return mmax_s_dfma(unit * q, below, MMAX_(sum_total)(&sums[0])) + (wide_sum + lost);
+    wide_sum = mmax_f64_is_finite(wide_sum) ? wide_sum + lost : mmax_limited(wide_sum);
+    return mmax_s_dfma(unit * q, below, MMAX_(sum_total)(&sums[0])) + wide_sum;
 }
 
 /* 1 + u of one entry, with all its digits also where u is near -1. */
@@ -8002,6 +8009,14 @@ typedef struct MMAX_(back) {
         const mmax_vec w_ = !careful && function == MMAX_BACK_ENTMAX15 && rooted                                \
                                 ? MMAX_(load_upto)((r)->gx + at, left, zero)                                    \
                                 : MMAX_(weight)(y_, active_, &o, c, function);
+/* What a gradient g of scores, multiplied by `shrunk`, is multiplied by before a small scale has its part, so that it is
+ * not subnormal in between: all that it lacks, or 1 where it might overflow. */
+MMAX_INLINE mmax_vec MMAX_(whole_before)(mmax_vec g, mmax_real shrunk, const MMAX_(call) * c)
+{
+    const mmax_vec scaled = mmax_v_mul(mmax_v_abs(g), mmax_v_set((mmax_real)c->scale)), one = mmax_v_set(1);
+    const mmax_mask is_small = mmax_v_lt(scaled, mmax_v_set((mmax_real)MMAX_TWO_TO_64));
+    return c->scale < 1 ? mmax_v_select(is_small, mmax_v_set(1 / shrunk), one) : one;
+}
 /* The second pass: g_, what goes to gx; + 0, so that it is no -0 where y = 0. Of SoftMax's products only the last may be
  * subnormal, which takes long as a factor: a scale below 1 multiplies gy - mean, one above it w. Where gy is shrunk,
  * gx is until scale and slope have had their part: the gradient of a score may overflow where that of a logit does not. */
@@ -8013,14 +8028,15 @@ typedef struct MMAX_(back) {
             g_ = mmax_v_keep(active_, g_);                                                                  \
         }                                                                                                   \
         if (order) {                                                                                        \
-            const mmax_vec scaled_ = mmax_v_mul(g_, scale);                                                 \
+            const mmax_vec whole_before_ = shrinks ? MMAX_(whole_before)(g_, (r)->shrunk, c) : zero;        \
+            const mmax_vec scaled_ = mmax_v_mul(g_, shrinks ? mmax_v_mul(scale, whole_before_) : scale);    \
             mmax_vec s_ = mmax_v_mul(x_, mmax_v_set(kinks.input_scale));                                    \
             g_ = shrinks ? mmax_v_mul(g_, mmax_v_set(1 / (r)->shrunk)) : g_;                                \
             if (careful) {                                                                                  \
                 s_ = mmax_v_keep(active_, mmax_v_max(mmax_v_set(-MMAX_REAL_MAX), mmax_v_min(s_, largest))); \
             }                                                                                               \
             g_ = MMAX_(slopes_step)(&kinks, lanes, k, g_, scaled_, s_, order, params, careful);             \
-            g_ = shrinks ? mmax_v_mul(g_, mmax_v_set(1 / (r)->shrunk)) : g_;                                \
+            g_ = shrinks ? mmax_v_mul(g_, mmax_v_div(mmax_v_set(1 / (r)->shrunk), whole_before_)) : g_;     \
         } else if (function == MMAX_BACK_SOFTMAX) {                                                         \
             const mmax_vec one_ = mmax_v_set((mmax_real)1), down_ = mmax_v_min(one_, scale);                \
             const mmax_vec less_ = mmax_v_product(mmax_v_sub(zero, down_), mean);                           \
@@ -8822,15 +8838,15 @@ typedef struct MMAX_(metric) {
 } MMAX_(metric);
 
 #    if MMAX_PASS_DOUBLE
-/* exp(z) of any size */
-MMAX_RARE double MMAX_(exp_of_any)(double z)
+/* exp(z) / count for z of any size */
+MMAX_RARE double MMAX_(share_of_exp)(double z, double count)
 {
     const MMAX_(origin) o = MMAX_(log_origin)();
     MMAX_(call) c;
-    double root = z < -720 ? -360 : z > 720 ? 360 : z / 2;
+    double root = z < -720 ? -360 : z > 800 ? 400 : z / 2;
     MMAX_(prepare)(&c, 1, NULL, 0);
     root = MMAX_(exp_of)(root, &o, &c) * (MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR);
-    return root * root;
+    return mmax_limited(root / count * root);
 }
 #    endif
 /* The mean of sparsity's `count` terms where y is negative, as TanhMax's may be, or the reference below the normal
@@ -8838,13 +8854,14 @@ MMAX_RARE double MMAX_(exp_of_any)(double z)
 MMAX_RARE double MMAX_(sparsity_mean)(const mmax_real *y, const mmax_real *x, size_t n, double count,
                                       const MMAX_(metric) * metric)
 {
-    double mean = 0;
+    double mean = 0, lost = 0;
     for (size_t i = 0; i < n; ++i) {
         if (!mmax_is_masked(x[i]) && x[i] < metric->epsilon) {
-            mean += MMAX_F64_(exp_of_any)(-(double)y[i] / metric->reference) / count;
+            const double term = MMAX_F64_(share_of_exp)(-(double)y[i] / metric->reference, count);
+            MMAX_ADD_EXACTLY(mean, lost, term);
         }
     }
-    return mmax_limited(mean);
+    return mmax_f64_is_finite(mean) ? mean + lost : mmax_limited(mean);
 }
 
 MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax_real *x, size_t n,

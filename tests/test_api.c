@@ -413,6 +413,32 @@ static void test_metrics(void)
                           AT ": %g, not %g, reference %g", AT_ARGS(f, (size_t)9), row_storage[0], right, reference);
                 }
     }
+    TEST("sparsity of many y that are hardly negative, and of one that is so far that its term overflows") {
+        static double x64[3000], y64[3000];
+        static float x[3000], y[3000];
+        FOR_EACH_ISA(isa) {
+            double out = 0;
+            for (int i = 0; i < 3000; ++i) {
+                x64[i] = 0;
+                y64[i] = -1e-280;
+                x[i] = 0;
+                y[i] = -1e-30f;
+            }
+            CHECK(mmax_sparsity_f64(&out, y64, x64, 1, 1, mmax_row(3000)) == MMAX_OK &&
+                      fabs(out - 1) <= 2 * DBL_EPSILON,
+                  "1 %+g", out - 1);
+            CHECK(mmax_sparsity_f32(&out, y, x, 1, 1, mmax_row(3000)) == MMAX_OK && fabs(out - 1) <= 2 * DBL_EPSILON,
+                  "1 %+g", out - 1);
+            y64[7] = -0.7115;
+            y[7] = -0.75f;
+            CHECK(mmax_sparsity_f64(&out, y64, x64, 1, 1e-3, mmax_row(3000)) == MMAX_OK &&
+                      fabs(out / exp(711.5 - log(3000)) - 1) <= 1e-11,
+                  "%g", out);
+            CHECK(mmax_sparsity_f32(&out, y, x, 1, 0.75 / 711.5, mmax_row(3000)) == MMAX_OK &&
+                      fabs(out / exp(711.5 - log(3000)) - 1) <= 1e-11,
+                  "%g", out);
+        }
+    }
     TEST("sparsity is NaN where the softmax that gives the reference is") {
         FOR_EACH_ISA(isa) {
             const float x[4] = {1e30f, -1e30f, 0, 0.25f}, y[4] = {0.5f, 0.25f, 0.125f, 0.125f};

@@ -449,6 +449,61 @@ static void test_crowds(void)
     }
 }
 
+/* ==== evsoftmax with an epsilon that leaves nothing of a weight ==== */
+
+enum { TINY_ROWS = 9, TINY_COLS = 41 };
+static float tiny_x[TINY_ROWS * TINY_COLS], tiny_gx[2][TINY_ROWS * TINY_COLS];
+static int32_t tiny_index[TINY_ROWS];
+static double tiny_with_fma[TINY_ROWS];
+
+/* Rows beside one that has a mask, and alone; `first` of the instruction sets with fma. */
+static void check_tiny(int isa, int first, size_t cols, double epsilon)
+{
+    double loss[TINY_ROWS], loss_alone;
+    mmax_status status =
+        mmax_evsoftmax_loss_f32(loss, tiny_gx[0], tiny_x, epsilon, mmax_labels(tiny_index), mmax_rows(TINY_ROWS, cols));
+    for (size_t row = 0; row < TINY_ROWS && status == MMAX_OK; ++row) {
+        status = mmax_evsoftmax_loss_f32(&loss_alone, tiny_gx[1] + row * cols, tiny_x + row * cols, epsilon,
+                                         mmax_labels(tiny_index + row), mmax_row(cols));
+        CHECK(bits_of(loss_alone) == bits_of(loss[row]), "%s, %u columns, epsilon %g, row %u: %a, alone %a",
+              mmax_isa_name((mmax_isa)isa), (unsigned)cols, epsilon, (unsigned)row, loss[row], loss_alone);
+        if (uses_fma(isa)) {
+            CHECK(first || bits_of(tiny_with_fma[row]) == bits_of(loss[row]),
+                  "%s, %u columns, epsilon %g, row %u: %a, elsewhere %a", mmax_isa_name((mmax_isa)isa), (unsigned)cols,
+                  epsilon, (unsigned)row, loss[row], tiny_with_fma[row]);
+            tiny_with_fma[row] = loss[row];
+        }
+    }
+    CHECK(status == MMAX_OK, "%s", mmax_status_string(status));
+    CHECK(memcmp(tiny_gx[0], tiny_gx[1], TINY_ROWS * cols * sizeof(float)) == 0, "%s, %u columns, epsilon %g: gx",
+          mmax_isa_name((mmax_isa)isa), (unsigned)cols, epsilon);
+}
+
+static void test_tiny_epsilons(void)
+{
+    TEST("evsoftmax_loss: rows beside one with a mask, and alone, where epsilon takes weights below all numbers") {
+        static const double epsilons[] = {1e-300, 1e-45, 5e-38, 1e-32, 1e-23, 1e-20};
+        static const size_t widths[] = {2, 3, 10, TINY_COLS};
+        random_state = 5;
+        for (size_t k = 0; k < COUNT(epsilons) * COUNT(widths) * 40; ++k) {
+            const size_t cols = widths[k % COUNT(widths)];
+            const double spread = k / 24 % 2 ? 0.01 : 4;
+            int first = 1;
+            for (size_t i = 0; i < TINY_ROWS * cols; ++i) {
+                tiny_x[i] = (float)(spread * random_normal());
+            }
+            set_special(function_named("evsoftmax_loss_f32"), tiny_x, random_below(TINY_ROWS * cols), MINUS_INF);
+            for (size_t row = 0; row < TINY_ROWS; ++row) {
+                tiny_index[row] = (int32_t)random_below(cols);
+            }
+            FOR_EACH_ISA(isa) {
+                check_tiny(isa, first, cols, epsilons[k / COUNT(widths) % COUNT(epsilons)]);
+                first = first && !uses_fma(isa);
+            }
+        }
+    }
+}
+
 /* ==== threads ==== */
 
 #if HAVE_THREADS
@@ -543,6 +598,7 @@ int main(void)
     test_places();
     test_gp();
     test_crowds();
+    test_tiny_epsilons();
     test_threads();
     test_checksum();
     return check_report();

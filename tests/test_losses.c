@@ -874,6 +874,32 @@ int main(void)
                       row_storage[0], expected);
             }
     }
+    TEST("label smoothing: a distance beyond the type of which a part is not, and a loss beyond it") {
+        static const char *const names[] = {"softmax_loss_f64", "multimax_loss(1)_f64", "evsoftmax_loss_f64",
+                                            "sparsemax_loss_f64", "entmax15_loss_f64"};
+        static const size_t lengths[] = {3, 40, 101, 300};
+        FOR_EACH_ISA(isa)
+            for (size_t k = 0; k < COUNT(names) * COUNT(lengths) * 3; ++k) {
+                const function *f = function_named(names[k % COUNT(names)]);
+                const size_t n = lengths[k / COUNT(names) % COUNT(lengths)];
+                const double a = k / COUNT(names) / COUNT(lengths) == 0 ? 0.5 : 0.968;
+                const int beyond = k / COUNT(names) / COUNT(lengths) == 2;
+                const mmax_multimax_params identity = mmax_multimax_identity(1);
+                const long double share = (wide)a / (wide)n, part = beyond ? (wide)a - share : 1 - (wide)a + share;
+                const long double expected = fminl(part * 3.4e308L, DBL_MAX);
+                call c = call_of(f, 1, n, NORMAL_1, 0);
+                for (size_t i = 0; i < n; ++i) {
+                    set(f, c.array[X], i, (i == n - 1) != beyond ? -1.7e308 : 1.7e308);
+                }
+                index_storage[0] = (int32_t)n - 1;
+                c.p = &identity;
+                c.epsilon = 0.5;
+                c.t.label_smoothing = a;
+                CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                CHECK(fabsl((wide)row_storage[0] - expected) <= 1e-14L * expected, AT ": %g, not %Lg", AT_ARGS(f, n),
+                      row_storage[0], expected);
+            }
+    }
     TEST("evsoftmax: an epsilon that leaves nothing of a weight leaves the gradient of label smoothing") {
         static const double epsilons[] = {1e-17, 1e-20, 1e-60, 1e-320};
         const function *f64 = function_named("evsoftmax_loss_f64"), *f32 = function_named("evsoftmax_loss_f32");

@@ -252,6 +252,8 @@ m("exp: roundings of the sum have the wrong sign",
 m = function("MMAX_INLINE mmax_vec MMAX_(masked_exp)(", "avx2")
 m("evsoftmax: no gradient where nothing is left of a weight",
   "function == MMAX_EVSOFTMAX ? mmax_v_max(mmax_v_set(MMAX_REAL_MIN), e) : e", "e", "losses")
+m = function("MMAX_STATIC void MMAX_(evsoftmax_loss)(", "avx2")
+m("evsoftmax: what is left of a weight depends on a row's neighbours", "epsilon < 7.275957614183426e-12", "0", "bits")
 
 m = function("MMAX_INLINE void MMAX_(sum_add_small)(")
 m("small sums, f32: half of the lanes", "mmax_v_add(lanes[k], lanes[(MMAX_REGS / 2 + k) % MMAX_REGS])", "lanes[k]",
@@ -577,6 +579,8 @@ m("loss: a masked target counts in gp", "if (!r->masked) {\n            const mm
   "{\n            const mmax_real s", "losses special_cases")
 m("loss: a masked target has a finite loss", "r->masked ? 0x7ff0000000000000 : mmax_limited_bits(mmax_f64_bits(value))",
   "mmax_limited_bits(mmax_f64_bits(value))", "special_cases")
+m("loss: a part of a distance beyond the type is one of DBL_MAX", "MMAX_(part_of_distance)(1 - smoothing, r->origin.max, r->score, unit)",
+  "mmax_product(1 - smoothing, MMAX_(distance)(r->origin.max, r->score, unit))", "losses")
 m("loss: evsoftmax's target at the mean is low", "r->x_target < r->origin.mean", "r->x_target <= r->origin.mean", "losses")
 m("loss: smoothing is left out at the target", "(e_target / r->sum - q - (1 - smoothing))",
   "(e_target / r->sum - (1 - smoothing))", "losses")
@@ -751,6 +755,8 @@ m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_s
   "golden")
 
 m = function("MMAX_INLINE double MMAX_(threshold_loss_part)(")
+m("threshold loss: a sum of distances overflows to NaN",
+  "mmax_f64_is_finite(wide_sum) ? wide_sum + lost : mmax_limited(wide_sum)", "wide_sum + lost", "losses")
 m("entmax15 loss: the factor 2 of the entries below tau", "mmax_s_dfma(unit * q, below,", "mmax_s_dfma(q, below,", "losses")
 m("threshold loss: distances beyond the type are summed in it", "q > 0 && !wide ?", "q > 0 ?", "losses")
 m("threshold loss: far masked entries have a distance", "if (!mmax_is_masked(x[i])) {", "if (1) {", "losses special_cases")
@@ -983,7 +989,16 @@ m("backward: the scale of a logarithm is forgotten", "call.scale = s->scale;", "
 m("backward: lengths ignored", "r.n = s->lengths ? s->lengths[row] : s->cols", "r.n = s->cols", "special_cases")
 m("backward: a row is taken twice", "row += done - 1;", "row += done > 1 ? done - 2 : 0;", "memory bits special_cases")
 
+m = function("MMAX_INLINE mmax_vec MMAX_(whole_before)(")
+m("backward: shrunk gradients are whole after a small scale", "c->scale < 1 ?", "0 ?", "backward")
+m("backward: shrunk gradients are whole before they may be", "mmax_v_select(is_small, mmax_v_set(1 / shrunk), one)",
+  "mmax_v_set(1 / shrunk)", "backward")
+
 # ---- metrics ----
+m = function("MMAX_RARE double MMAX_(share_of_exp)(")
+m("sparsity: a term overflows before it is shared", "root / count * root", "root * root / count", "api")
+m = function("MMAX_RARE double MMAX_(sparsity_mean)(")
+m("sparsity: roundings of negative y add up", "MMAX_ADD_EXACTLY(mean, lost, term);", "mean += term;", "api")
 m = function("MMAX_INLINE void MMAX_(metric_mean)(")
 m("sparsity: negative weights as the others", "tiny || mmax_m_bits(unusual) != 0", "0", "api")
 m("metric: an entry equal to epsilon counts", "mmax_v_lt(epsilon, x_)", "mmax_v_le(epsilon, x_)", "api")
