@@ -48,7 +48,7 @@
  *                          gx = 0, nothing is added to gp, and gy is not used, whatever it holds.
  *   all entries equal      1/n each: softmax, multimax, sparsemax, entmax15, evsoftmax
  *   values of any size     finite, no overflow. A score beyond the range of the type, or a sigma, that overflows to
- *                          -inf gives 0, to +inf a NaN row; seglu gives the infinity.
+ *                          -inf gives 0, to +inf a NaN row; in tanhmax either gives a NaN row, in seglu the infinity.
  *   |y| < FLT_MIN, DBL_MIN 0: forward functions never produce subnormal numbers. The floating-point environment is
  *                          not changed.
  *   rows = 0 or cols = 0   MMAX_OK before any other check; nothing is touched, pointers may be NULL
@@ -59,10 +59,10 @@
  *   MMAX_ERR_NULL    a required pointer is NULL; of several optional outputs, all are
  *   MMAX_ERR_SHAPE   stride < cols, lengths[r] > cols, sizes that overflow. Strides of arrays that the call does not
  *                    have are ignored, for rows = 1 all are.
- *   MMAX_ERR_PARAM   not finite in the type: scale, a parameter in use; not finite: grad_scale, epsilon or reference of
- *                    a metric; out of range: scale < 0, or so small that it is 0 in the type, order not 1 or 2,
- *                    evsoftmax's epsilon outside [0,1] (its loss: 0 too), reference < 0, label_smoothing outside [0,1),
- *                    index[r] >= lengths[r] or cols
+ *   MMAX_ERR_PARAM   scale < 0, not finite in the type, or so small that it is 0 there; order not 1 or 2; a parameter in
+ *                    use that is not finite in the type; evsoftmax's epsilon outside [0,1], its loss's outside (0,1];
+ *                    a metric's epsilon or reference not finite, or reference < 0; grad_scale not finite;
+ *                    label_smoothing outside [0,1); index[r] >= lengths[r] (without lengths: cols)
  *   MMAX_ERR_ALIAS   an output overlaps another array of the type, but is not exactly one of the inputs. An array
  *                    extends over (rows-1)*stride + cols entries; rows of equal stride that interleave without
  *                    touching do not overlap.
@@ -156,8 +156,8 @@ typedef enum mmax_status {
 } mmax_status;
 
 /*
- * Where the rows are. Zero-initialise it, or start from mmax_row or mmax_rows, then set what differs.
- * Entry i of row r of array x is x[r * x_stride + i].
+ * Where the rows are. Start from mmax_row or mmax_rows, or from zeros (rows and cols of 0 are a call that does nothing),
+ * then set what differs. Entry i of row r of array x is x[r * x_stride + i].
  */
 typedef struct mmax_shape {
     size_t rows, cols;                               /* `rows` independent vectors of `cols` entries */
@@ -225,8 +225,8 @@ MMAX_DECLARE mmax_status mmax_softmax_f64(double *y, const double *x, mmax_shape
 /*
  * y = softmax(sigma(s)), sigma as at mmax_multimax_params
  *
- *   p         order and parameters of sigma, finite as floats; mmax_multimax_identity gives softmax
- *   special   s and sigma are rounded to float. A mask stays a mask; sigma = -inf gives 0, +inf a NaN row.
+ *   p         order and parameters of sigma, finite in the type; mmax_multimax_identity gives softmax
+ *   special   s and sigma are rounded to the type. A mask stays a mask; sigma = -inf gives 0, +inf a NaN row.
  *   error     at most 4 roundings of sigma's terms: relative to y_i, 4 epsilon (1 + the sum of their magnitudes, here
  *             and on average over the row)
  *   cost      3 passes as softmax; sigma is computed in the first and the second
@@ -256,7 +256,7 @@ MMAX_DECLARE mmax_status mmax_sparsemax_f64(double *y, const double *x, mmax_sha
 /*
  * y_i = max(s_i/2 - tau, 0)^2, tau such that the sum is 1: between softmax and sparsemax
  *
- *   special   entries at or below tau, or whose square is below FLT_MIN, are exactly 0
+ *   special   entries at or below tau, or whose square is below the normal numbers, are exactly 0
  *   error     at most 4.5 ULP of the largest entry
  *   cost      as sparsemax, over the entries within 2/scale of the maximum
  *   backward  mmax_entmax15_backward_f32 needs y only
@@ -297,7 +297,7 @@ MMAX_DECLARE mmax_status mmax_tanhmax_f64(double *y, const double *x, mmax_shape
 /*
  * y_i = sigma(s_i), elementwise
  *
- *   special   -inf stays; NaN and +inf give NaN in that entry alone; |y_i| < FLT_MIN gives 0
+ *   special   -inf stays; NaN and +inf give NaN in that entry alone; |y_i| below the normal numbers gives 0
  *   error     at most 4 roundings of sigma's terms
  *   cost      1 pass
  *   backward  mmax_seglu_backward_f32 needs x
