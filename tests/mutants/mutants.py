@@ -569,9 +569,11 @@ m("smoothing: evsoftmax forgets its low entries", "mmax_v_add_where(low, lanes_#
 m = function("MMAX_INLINE void MMAX_(loss_gradient_of)(")
 m("loss: q has the wrong sign", "(mmax_real)(-q * factor)", "(mmax_real)(q * factor)", "losses")
 
-m = function("MMAX_INLINE void MMAX_(loss_end)(")
+m = function("MMAX_INLINE void MMAX_(loss_end)(", "avx2")
 m("loss: entries of no weight count as masked", "q, gx_scale, kind)",
   "q, gx_scale, kind == MMAX_ROW_PLAIN ? MMAX_ROW_PLAIN : MMAX_ROW_GENERAL)", "losses")
+
+m = function("MMAX_INLINE void MMAX_(loss_end)(")
 m("loss: MultiMax's target has the first exponential", "e_target = r->e ? r->e[r->index]", "e_target = r->e ? r->e[0]", "losses")
 m("loss: MultiMax's target in place has no exponential", ": MMAX_(exp_of)(r->score, &r->origin, c);", ": 0;", "losses bits")
 m("loss: grad_scale is dropped", "gx_scale = c->gx_scale;", "gx_scale = c->scale;", "losses")
