@@ -915,6 +915,11 @@ MMAX_INLINE double mmax_product(double a, double b)
             (lost) = (lost) + (((total) - (whole_ - shadow_)) + ((term)-shadow_)); \
             (total) = whole_;                                                      \
         } while (0)
+/* total + lost, at most the largest double: where the total has overflowed, what was lost is NaN */
+MMAX_INLINE double mmax_exact_total(double total, double lost)
+{
+    return mmax_f64_is_finite(total) ? total + lost : mmax_limited(total);
+}
 
 #    if MMAX_CLANG_FAST
 /* a*b + c with one rounding: the built-in function would assume that none of them is special */
@@ -7514,8 +7519,7 @@ MMAX_INLINE double MMAX_(threshold_loss_part)(mmax_real *gx, const mmax_real *x,
     MMAX_SWEEP_SUM(to - from, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
     below = q > 0 && !wide ? MMAX_(sum_total)(&sums[1]) : 0;
-    wide_sum = mmax_f64_is_finite(wide_sum) ? wide_sum + lost : mmax_limited(wide_sum);
-    return mmax_s_dfma(unit * q, below, MMAX_(sum_total)(&sums[0])) + wide_sum;
+    return mmax_s_dfma(unit * q, below, MMAX_(sum_total)(&sums[0])) + mmax_exact_total(wide_sum, lost);
 }
 
 /* 1 + u of one entry, with all its digits also where u is near -1. */
@@ -8838,14 +8842,11 @@ typedef struct MMAX_(metric) {
 } MMAX_(metric);
 
 #    if MMAX_PASS_DOUBLE
-/* exp(z) / count for z of any size */
-MMAX_RARE double MMAX_(share_of_exp)(double z, double count)
+/* exp(z) / count for z of any size, with the origin of logarithms and a call without scale */
+MMAX_RARE double MMAX_(share_of_exp)(double z, double count, const MMAX_(origin) * o, const MMAX_(call) * c)
 {
-    const MMAX_(origin) o = MMAX_(log_origin)();
-    MMAX_(call) c;
     double root = z < -720 ? -360 : z > 800 ? 400 : z / 2;
-    MMAX_(prepare)(&c, 1, NULL, 0);
-    root = MMAX_(exp_of)(root, &o, &c) * (MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR);
+    root = MMAX_(exp_of)(root, o, c) * (MMAX_TWO_TO_MINUS_64 / MMAX_POW2_FACTOR);
     return mmax_limited(root / count * root);
 }
 #    endif
@@ -8854,14 +8855,17 @@ MMAX_RARE double MMAX_(share_of_exp)(double z, double count)
 MMAX_RARE double MMAX_(sparsity_mean)(const mmax_real *y, const mmax_real *x, size_t n, double count,
                                       const MMAX_(metric) * metric)
 {
+    const MMAX_F64_(origin) o = MMAX_F64_(log_origin)();
+    MMAX_F64_(call) c;
     double mean = 0, lost = 0;
+    MMAX_F64_(prepare)(&c, 1, NULL, 0);
     for (size_t i = 0; i < n; ++i) {
         if (!mmax_is_masked(x[i]) && x[i] < metric->epsilon) {
-            const double term = MMAX_F64_(share_of_exp)(-(double)y[i] / metric->reference, count);
+            const double term = MMAX_F64_(share_of_exp)(-(double)y[i] / metric->reference, count, &o, &c);
             MMAX_ADD_EXACTLY(mean, lost, term);
         }
     }
-    return mmax_f64_is_finite(mean) ? mean + lost : mmax_limited(mean);
+    return mmax_exact_total(mean, lost);
 }
 
 MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax_real *x, size_t n,

@@ -408,97 +408,78 @@ static void fill_crowd(size_t cols)
 }
 
 /* Weights, or losses and their gradients, of `rows` rows from `at` on. */
-static mmax_status run_crowd(float *out, double *loss, int entmax, size_t at, size_t rows, size_t cols)
+static mmax_status run_crowd(const function *f, int copy, double epsilon, size_t at, size_t rows, size_t cols)
 {
-    const float *x = crowd_x + at * cols;
-    const mmax_targets t = mmax_labels(crowd_index + at);
-    const mmax_shape s = mmax_rows(rows, cols);
-    if (!loss) {
-        return entmax ? mmax_entmax15_f32(out + at * cols, x, s) : mmax_sparsemax_f32(out + at * cols, x, s);
-    }
-    return entmax ? mmax_entmax15_loss_f32(loss + at, out + at * cols, x, t, s)
-                  : mmax_sparsemax_loss_f32(loss + at, out + at * cols, x, t, s);
+    call c;
+    memset(&c, 0, sizeof c);
+    c.array[OUT] = crowd_out[copy] + at * cols;
+    c.array[X] = crowd_x + at * cols;
+    c.per_row = crowd_loss[copy] + at;
+    c.epsilon = epsilon;
+    c.t = mmax_labels(crowd_index + at);
+    c.s = mmax_rows(rows, cols);
+    return f->run(&c);
 }
 
-static void check_crowd(int entmax, int losses, size_t cols)
+/* Rows together, which is copy 0, and alone. */
+static void check_crowd(const function *f, double epsilon, size_t rows, size_t cols)
 {
-    mmax_status status = run_crowd(crowd_out[0], losses ? crowd_loss[0] : NULL, entmax, 0, CROWD_ROWS, cols);
-    for (size_t row = 0; row < CROWD_ROWS && status == MMAX_OK; ++row) {
-        status = run_crowd(crowd_out[1], losses ? crowd_loss[1] : NULL, entmax, row, 1, cols);
+    mmax_status status = run_crowd(f, 0, epsilon, 0, rows, cols);
+    for (size_t row = 0; row < rows && status == MMAX_OK; ++row) {
+        status = run_crowd(f, 1, epsilon, row, 1, cols);
     }
-    CHECK(status == MMAX_OK, "%s: %s", mmax_isa_name(mmax_isa_active()), mmax_status_string(status));
-    CHECK(memcmp(crowd_out[0], crowd_out[1], CROWD_ROWS * cols * sizeof(float)) == 0 &&
-              memcmp(crowd_loss[0], crowd_loss[1], sizeof crowd_loss[0]) == 0,
-          "%s, %s, rows of %u: %s differ from those of the rows alone", mmax_isa_name(mmax_isa_active()),
-          entmax ? "entmax15" : "sparsemax", (unsigned)cols, losses ? "losses or gradients" : "weights");
+    CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, cols), mmax_status_string(status));
+    CHECK(memcmp(crowd_out[0], crowd_out[1], rows * cols * sizeof(float)) == 0,
+          AT ": weights or gradients differ from those of the rows alone, epsilon %g", AT_ARGS(f, cols), epsilon);
+    CHECK(memcmp(crowd_loss[0], crowd_loss[1], sizeof crowd_loss[0]) == 0,
+          AT ": losses differ from those of the rows alone, epsilon %g", AT_ARGS(f, cols), epsilon);
 }
 
 static void test_crowds(void)
 {
     TEST("sparsemax, entmax15: rows with few entries near the maximum beside rows with many") {
+        static const char *const names[] = {"sparsemax_f32", "entmax15_f32", "sparsemax_loss_f32", "entmax15_loss_f32"};
         static const size_t widths[] = {9, 16, 24, 40, 90, 150, 300, CROWD_COLS};
         random_state = 77;
         for (size_t k = 0; k < COUNT(widths); k += LENGTH_STEP < 5 ? 1 : 3) {
             fill_crowd(widths[k]);
             FOR_EACH_ISA(isa) {
-                for (int which = 0; which < 4; ++which) {
-                    check_crowd(which % 2, which / 2, widths[k]);
+                for (size_t which = 0; which < COUNT(names); ++which) {
+                    check_crowd(function_named(names[which]), 0, CROWD_ROWS, widths[k]);
                 }
             }
         }
     }
 }
 
-/* ==== evsoftmax with an epsilon that leaves nothing of a weight ==== */
-
-enum { TINY_ROWS = 9, TINY_COLS = 41 };
-static float tiny_x[TINY_ROWS * TINY_COLS], tiny_gx[2][TINY_ROWS * TINY_COLS];
-static int32_t tiny_index[TINY_ROWS];
-static double tiny_with_fma[TINY_ROWS];
-
-/* Rows beside one that has a mask, and alone; `first` of the instruction sets with fma. */
-static void check_tiny(int isa, int first, size_t cols, double epsilon)
-{
-    double loss[TINY_ROWS], loss_alone;
-    mmax_status status =
-        mmax_evsoftmax_loss_f32(loss, tiny_gx[0], tiny_x, epsilon, mmax_labels(tiny_index), mmax_rows(TINY_ROWS, cols));
-    for (size_t row = 0; row < TINY_ROWS && status == MMAX_OK; ++row) {
-        status = mmax_evsoftmax_loss_f32(&loss_alone, tiny_gx[1] + row * cols, tiny_x + row * cols, epsilon,
-                                         mmax_labels(tiny_index + row), mmax_row(cols));
-        CHECK(bits_of(loss_alone) == bits_of(loss[row]), "%s, %u columns, epsilon %g, row %u: %a, alone %a",
-              mmax_isa_name((mmax_isa)isa), (unsigned)cols, epsilon, (unsigned)row, loss[row], loss_alone);
-        if (uses_fma(isa)) {
-            CHECK(first || bits_of(tiny_with_fma[row]) == bits_of(loss[row]),
-                  "%s, %u columns, epsilon %g, row %u: %a, elsewhere %a", mmax_isa_name((mmax_isa)isa), (unsigned)cols,
-                  epsilon, (unsigned)row, loss[row], tiny_with_fma[row]);
-            tiny_with_fma[row] = loss[row];
-        }
-    }
-    CHECK(status == MMAX_OK, "%s", mmax_status_string(status));
-    CHECK(memcmp(tiny_gx[0], tiny_gx[1], TINY_ROWS * cols * sizeof(float)) == 0, "%s, %u columns, epsilon %g: gx",
-          mmax_isa_name((mmax_isa)isa), (unsigned)cols, epsilon);
-}
-
 static void test_tiny_epsilons(void)
 {
     TEST("evsoftmax_loss: rows beside one with a mask, and alone, where epsilon takes weights below all numbers") {
+        enum { ROWS = 9 };
         static const double epsilons[] = {1e-300, 1e-45, 5e-38, 1e-32, 1e-23, 1e-20};
-        static const size_t widths[] = {2, 3, 10, TINY_COLS};
+        static const size_t widths[] = {2, 3, 10, 41};
+        const function *f = function_named("evsoftmax_loss_f32");
+        double with_fma[ROWS];
         random_state = 5;
         for (size_t k = 0; k < COUNT(epsilons) * COUNT(widths) * 40; ++k) {
             const size_t cols = widths[k % COUNT(widths)];
-            const double spread = k / 24 % 2 ? 0.01 : 4;
+            const double spread = k / 24 % 2 ? 0.01 : 4, epsilon = epsilons[k / COUNT(widths) % COUNT(epsilons)];
             int first = 1;
-            for (size_t i = 0; i < TINY_ROWS * cols; ++i) {
-                tiny_x[i] = (float)(spread * random_normal());
+            for (size_t i = 0; i < ROWS * cols; ++i) {
+                crowd_x[i] = (float)(spread * random_normal());
             }
-            set_special(function_named("evsoftmax_loss_f32"), tiny_x, random_below(TINY_ROWS * cols), MINUS_INF);
-            for (size_t row = 0; row < TINY_ROWS; ++row) {
-                tiny_index[row] = (int32_t)random_below(cols);
+            set_special(f, crowd_x, random_below(ROWS * cols), MINUS_INF);
+            for (size_t row = 0; row < ROWS; ++row) {
+                crowd_index[row] = (int32_t)random_below(cols);
             }
             FOR_EACH_ISA(isa) {
-                check_tiny(isa, first, cols, epsilons[k / COUNT(widths) % COUNT(epsilons)]);
-                first = first && !uses_fma(isa);
+                check_crowd(f, epsilon, ROWS, cols);
+                if (uses_fma(isa)) {
+                    CHECK(first || memcmp(with_fma, crowd_loss[0], sizeof with_fma) == 0,
+                          AT ": losses differ from another instruction set's, epsilon %g", AT_ARGS(f, cols), epsilon);
+                    memcpy(with_fma, crowd_loss[0], sizeof with_fma);
+                    first = 0;
+                }
             }
         }
     }

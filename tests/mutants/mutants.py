@@ -757,8 +757,8 @@ m("entmax15: entries below tau have weight", "v = mmax_v_keep(mmax_v_le(mmax_v_s
   "golden")
 
 m = function("MMAX_INLINE double MMAX_(threshold_loss_part)(")
-m("threshold loss: a sum of distances overflows to NaN",
-  "mmax_f64_is_finite(wide_sum) ? wide_sum + lost : mmax_limited(wide_sum)", "wide_sum + lost", "losses")
+m("threshold loss: a sum of distances overflows to NaN", "mmax_exact_total(wide_sum, lost)", "(wide_sum + lost)",
+  "losses")
 m("entmax15 loss: the factor 2 of the entries below tau", "mmax_s_dfma(unit * q, below,", "mmax_s_dfma(q, below,", "losses")
 m("threshold loss: distances beyond the type are summed in it", "q > 0 && !wide ?", "q > 0 ?", "losses")
 m("threshold loss: far masked entries have a distance", "if (!mmax_is_masked(x[i])) {", "if (1) {", "losses special_cases")
