@@ -117,7 +117,8 @@
  *                            A renamed copy needs it: -DMULTIMAX_FILE='"renamed.h"'.
  *
  * MULTIMAX_NO_SIMD, _NO_DISPATCH and _FILE matter where the implementation is compiled: in shared mode in one file, in
- * plain mode in each.
+ * plain mode in each. Compiled for size (-Os, -Oz) the implementation has half the code and the same bits; rows take up
+ * to twice as long, those of up to 128 (f64: 64) entries several times.
  */
 
 /*
@@ -2358,8 +2359,13 @@ MMAX_INLINE double MMAX_(d_total)(const double *sum)
 #        define mmax_v_store_part(p, count, a)   ((void)(a))
 #        define mmax_v_first(a, count)           (a)
 #    endif
-/* Plain C and the instruction sets without fma have the same bits by simpler ways: speed is not the aim there. */
-#    define MMAX_FAST (MMAX_FMA && MMAX_WIDTH > 1)
+/* Plain C, the instruction sets without fma, and all where size counts (-Os) have the same bits by simpler ways: speed
+ * is not the aim there. */
+#    if defined(__OPTIMIZE_SIZE__)
+#        define MMAX_FAST 0
+#    else
+#        define MMAX_FAST (MMAX_FMA && MMAX_WIDTH > 1)
+#    endif
 /* Loops over the registers of a block are unrolled where the registers of the machine can hold its partial sums; what
  * is left over of a row, which they do once, by two steps at most. */
 #    if MMAX_FAST
@@ -9733,51 +9739,37 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 }
 
 /* ==== public functions of both types ==== */
+#    define MMAX_CASE(isa, instance, name, args)           \
+    case isa:                                              \
+        MMAX_PASTE(mmax_##name, instance, MMAX_TYPE) args; \
+        break;
 #    if MMAX_HAVE_AVX512
-#        define MMAX_CASE_AVX512(name, args)                 \
-        case MMAX_ISA_AVX512:                                \
-            MMAX_PASTE(mmax_##name, avx512, MMAX_TYPE) args; \
-            break;
+#        define MMAX_CASE_AVX512(name, args) MMAX_CASE(MMAX_ISA_AVX512, avx512, name, args)
 #    else
 #        define MMAX_CASE_AVX512(name, args)
 #    endif
 #    if MMAX_HAVE_AVX2
-#        define MMAX_CASE_AVX2(name, args)                 \
-        case MMAX_ISA_AVX2:                                \
-            MMAX_PASTE(mmax_##name, avx2, MMAX_TYPE) args; \
-            break;
+#        define MMAX_CASE_AVX2(name, args) MMAX_CASE(MMAX_ISA_AVX2, avx2, name, args)
 #    else
 #        define MMAX_CASE_AVX2(name, args)
 #    endif
 #    if MMAX_HAVE_SSE2
-#        define MMAX_CASE_SSE2(name, args)                 \
-        case MMAX_ISA_SSE2:                                \
-            MMAX_PASTE(mmax_##name, sse2, MMAX_TYPE) args; \
-            break;
+#        define MMAX_CASE_SSE2(name, args) MMAX_CASE(MMAX_ISA_SSE2, sse2, name, args)
 #    else
 #        define MMAX_CASE_SSE2(name, args)
 #    endif
 #    if MMAX_HAVE_NEON
-#        define MMAX_CASE_NEON(name, args)                 \
-        case MMAX_ISA_NEON:                                \
-            MMAX_PASTE(mmax_##name, neon, MMAX_TYPE) args; \
-            break;
+#        define MMAX_CASE_NEON(name, args) MMAX_CASE(MMAX_ISA_NEON, neon, name, args)
 #    else
 #        define MMAX_CASE_NEON(name, args)
 #    endif
 #    if MMAX_HAVE_WASM128
-#        define MMAX_CASE_WASM128(name, args)                 \
-        case MMAX_ISA_WASM128:                                \
-            MMAX_PASTE(mmax_##name, wasm128, MMAX_TYPE) args; \
-            break;
+#        define MMAX_CASE_WASM128(name, args) MMAX_CASE(MMAX_ISA_WASM128, wasm128, name, args)
 #    else
 #        define MMAX_CASE_WASM128(name, args)
 #    endif
 #    if MMAX_HAVE_SCALAR
-#        define MMAX_CASE_SCALAR(name, args)                 \
-        case MMAX_ISA_SCALAR:                                \
-            MMAX_PASTE(mmax_##name, scalar, MMAX_TYPE) args; \
-            break;
+#        define MMAX_CASE_SCALAR(name, args) MMAX_CASE(MMAX_ISA_SCALAR, scalar, name, args)
 #    else
 #        define MMAX_CASE_SCALAR(name, args)
 #    endif
@@ -9862,6 +9854,7 @@ MMAX_DEFINE void mmax_multimax_to_checkpoint(double ranges[4], double ts[4], con
 #    undef MMAX_STORE
 #    undef MMAX_STORE_FIRST
 #    undef MMAX_LINE
+#    undef MMAX_CASE
 #    undef MMAX_CASE_AVX512
 #    undef MMAX_CASE_AVX2
 #    undef MMAX_CASE_SSE2

@@ -98,7 +98,7 @@ warnings='-std=c99 -pedantic -Wall -Wextra -Wconversion -Wshadow -Wundef -Werror
 # ---- this machine ----
 static=
 for cc in gcc clang clang-19; do
-    for flags in -O0 -O2 '-O3 -march=native' '-O2 -std=gnu11' '-O2 -ffp-contract=fast' \
+    for flags in -O0 -Os -O2 '-O3 -march=native' '-O2 -std=gnu11' '-O2 -ffp-contract=fast' \
         '-O2 -march=native -ffp-contract=fast'; do
         run "$cc $flags" "$cc" "$flags" '' "$three"
     done
