@@ -66,10 +66,14 @@ m("sigma: negative parameters seem small", "b = b < 0 ? -b : b;", "", "special_c
 m = function("#        define mmax_v_load_part(p, count, fill) \\\n            mmax_v_select(mmax_v_as_mask", "avx2")
 m("avx2: part of a register without its last entry", "MMAX_I(maskload)(p, mmax_v_lanes(count))",
   "MMAX_I(maskload)(p, mmax_v_lanes((count)-1))", "special_cases")
-m("avx2: a store of part writes one lane more", "MMAX_I(maskstore)(p, mmax_v_lanes(count), a)",
-  "MMAX_I(maskstore)(p, mmax_v_lanes((count) + 1), a)", "memory")
 m("avx2: abs does nothing", "MMAX_I(andnot)(mmax_v_set((mmax_real)-0.0), a)", "(a)", "special_cases")
 
+m = function("MMAX_INLINE void MMAX_(store_part)(float *p, ptrdiff_t count, __m256 a)", "avx2")
+m("avx2: a store of part writes two lanes more", "if (count & 2)", "if (count)", "memory")
+m("avx2: a store of part has its third lane from the first", "left = _mm_movehl_ps(left, left);", "", "special_cases")
+m = function("MMAX_INLINE void MMAX_(store_part)(double *p, ptrdiff_t count, __m256d a)", "avx2")
+m("avx2: f64, a store of part has its third lane from the first", "left = _mm256_extractf128_pd(a, 1);", "",
+  "special_cases")
 m = function("_mm256_loadu_si256((const __m256i *)(const void *)mmax_pow2_table_f32), \\\n", "avx2")
 m("avx2: one lane group lost in the fold", "_mm256_add_pd(high[1], high[3])", "_mm256_add_pd(high[1], high[1])",
   "forward")
