@@ -206,8 +206,8 @@ typedef enum mmax_isa {
 
 /* ==== forward: y = phi(scale * x) ====
  * The same for all: x and y are rows x cols, at x_stride and y_stride; y may be x. They return MMAX_OK, MMAX_ERR_NULL,
- * _SHAPE, _PARAM or _ALIAS. Rows of softmax, multimax, sparsemax, entmax15 and evsoftmax sum to 1 within 3e-7
- * (f64: 6.5e-16). Sums run over the active entries. A pass is one walk over a row; `special` adds to the table above.
+ * _SHAPE, _PARAM or _ALIAS. Rows of softmax, multimax, sparsemax, entmax15 and evsoftmax sum to 1 within 5e-7
+ * (f64: 9e-16). Sums run over the active entries. A pass is one walk over a row; `special` adds to the table above.
  */
 
 /*
@@ -227,7 +227,7 @@ MMAX_DECLARE mmax_status mmax_softmax_f64(double *y, const double *x, mmax_shape
  * y = softmax(sigma(s)), sigma as at mmax_multimax_params
  *
  *   p         order and parameters of sigma, finite in the type; mmax_multimax_identity gives softmax
- *   special   s and sigma are rounded to the type. A mask stays a mask; sigma = -inf gives 0, +inf a NaN row.
+ *   special   scale, p, s and sigma are rounded to the type. A mask stays a mask; sigma = -inf gives 0, +inf a NaN row.
  *   error     at most 4 roundings of sigma's terms: relative to y_i, 4 epsilon (1 + the sum of their magnitudes, here
  *             and on average over the row)
  *   cost      3 passes as softmax; sigma is computed in the first and the second
@@ -242,7 +242,7 @@ MMAX_DECLARE mmax_status mmax_multimax_f64(double *y, const double *x, const mma
  * y_i = max(s_i - tau, 0), tau such that the sum is 1: the Euclidean projection of the row onto the simplex
  *
  *   special   entries at or below tau are exactly 0
- *   error     at most 3 ULP of the largest entry
+ *   error     at most 4 ULP of the largest entry
  *   cost      3 passes, and some steps for tau over the entries within 1/scale of the maximum; each step is a pass
  *             where these are more than 1024 (f64: 512). At most 40 passes (f64: 80). No exp, no sort of more than 32
  *             entries. Rows of up to 1024 entries are worked side by side: one row of many costs less than a row
@@ -258,7 +258,7 @@ MMAX_DECLARE mmax_status mmax_sparsemax_f64(double *y, const double *x, mmax_sha
  * y_i = max(s_i/2 - tau, 0)^2, tau such that the sum is 1: between softmax and sparsemax
  *
  *   special   entries at or below tau, or whose square is below the normal numbers, are exactly 0
- *   error     at most 4.5 ULP of the largest entry
+ *   error     at most 6 ULP of the largest entry
  *   cost      as sparsemax, over the entries within 2/scale of the maximum
  *   backward  mmax_entmax15_backward_f32 needs y only
  *   source    Peters, Niculae, Martins, "Sparse Sequence-to-Sequence Models", ACL 2019
@@ -311,9 +311,9 @@ MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_m
 /* ==== backward: gx = (d phi / d x)^T gy, the factor `scale` included ====
  * The same for all: arrays are rows x cols at their own strides; s and p are those of the forward call, y its result.
  * gx may be gy, y or x. An entry with y = 0 has gx = 0. What they return is as in forward.
- * error: at most 4.2 roundings of the terms that gx or gp is added up from, given y; gp of the logarithms 5.5. Weights
- * that are computed again, those of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms
- * are products of the type, which may overflow.
+ * error: at most 4.2 roundings of the terms that gx is added up from, given y, 10 of those of gp. Weights that are
+ * computed again, those of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms are
+ * products of the type, which may overflow.
  * With gp: gx or gp may be NULL, not both; gp is added to, overlaps no array, and is NaN after a NaN row.
  */
 
@@ -395,7 +395,7 @@ MMAX_DECLARE mmax_status mmax_seglu_backward_f64(double *gx, mmax_multimax_grads
  * loss is [rows]; x and gx are rows x cols at x_stride and gx_stride; gx may be x. Any of loss, gx and gp may be NULL,
  * not all; loss and gp overlap no other array. q is described at mmax_targets.
  * special: an ignored row gives 0; a masked target gives loss +inf, and the gradient y - q at active entries, 0 at
- * masked ones; NaN in the row wins over that. A finite row never gives log(0); an overflowing loss is DBL_MAX.
+ * masked ones; NaN in the row wins over that. A row of finite scores never gives log(0); an overflowing loss is DBL_MAX.
  * error: gx at most 3.5 roundings of y and q, on top of the error of y. Where |grad_scale * scale| over the sum of
  * exp(s_k - max) is below 1e-18 (f64: 1e-288), what y adds to gx is subnormal on the way and loses digits, or is 0.
  * They return what forward functions do; MMAX_ERR_PARAM also for index[r] >= the active length and for t's fields.
@@ -5751,7 +5751,8 @@ typedef struct MMAX_(slopes) {
     size_t blocks;                             /* so many, the last of each row as a whole */
     MMAX_(sum) sums[MMAX_MOST_SUMS];
     double targets[MMAX_MOST_SUMS];      /* what slopes_target adds, but for the latest, */
-    double late_targets[MMAX_MOST_SUMS]; /* kept apart, as one long sum would lose more to rounding: */
+    double targets_lost[MMAX_MOST_SUMS]; /* what their sum rounds away, */
+    double late_targets[MMAX_MOST_SUMS]; /* and the latest: */
     int late;                            /* so many */
     int any_nan;                         /* among the rows */
 } MMAX_(slopes);
@@ -5764,6 +5765,7 @@ MMAX_INLINE void MMAX_(slopes_begin)(MMAX_(slopes) * t, const mmax_multimax_para
     t->blocks = 0;
     MMAX_(sums_clear)(t->sums, MMAX_MOST_SUMS);
     memset(t->targets, 0, sizeof t->targets);
+    memset(t->targets_lost, 0, sizeof t->targets_lost);
     memset(t->late_targets, 0, sizeof t->late_targets);
     t->late = 0;
     t->any_nan = 0;
@@ -5772,7 +5774,7 @@ MMAX_INLINE void MMAX_(slopes_begin)(MMAX_(slopes) * t, const mmax_multimax_para
 MMAX_INLINE void MMAX_(targets_join)(MMAX_(slopes) * t, int order)
 {
     for (int i = 0; i < 4 * order; ++i) {
-        t->targets[i] = t->targets[i] + t->late_targets[i];
+        MMAX_ADD_EXACTLY(t->targets[i], t->targets_lost[i], t->late_targets[i]);
         t->late_targets[i] = 0;
     }
     t->late = 0;
@@ -5804,7 +5806,9 @@ MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, c
         const double n = i + 1; /* the order of the term */
         double sums[4];
         for (int j = 0; j < 4; ++j) {
-            sums[j] = mmax_product(MMAX_(sum_total)(&t->sums[4 * i + j]) + t->targets[4 * i + j], factor);
+            const double lost = t->targets_lost[4 * i + j]; /* NaN where the targets' sum has overflowed */
+            const double sum = MMAX_(sum_total)(&t->sums[4 * i + j]) + t->targets[4 * i + j];
+            sums[j] = mmax_product(sum + mmax_only_if(mmax_f64_is_finite(lost), lost), factor);
         }
         gp->t_b[i] = gp->t_b[i] - sums[0];
         gp->t_d[i] = gp->t_d[i] + sums[1];
@@ -8118,9 +8122,11 @@ MMAX_INLINE mmax_vec MMAX_(safe_squares)(const MMAX_(call) * c)
             }                                                                   \
         }                                                                       \
         if (order && careful) {                                                 \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(x_, largest))); \
+            bad = mmax_m_or(bad, mmax_v_nle(logit_, largest));                  \
         } else if (order) {                                                     \
-            squares[k_] = mmax_v_fma(x_, x_, squares[k_]);                      \
+            const mmax_mask there_ = mmax_v_nle(logit_, masked);                \
+            const mmax_vec size_ = masks ? mmax_v_keep(there_, logit_) : x_;    \
+            squares[k_] = mmax_v_fma(size_, size_, squares[k_]);                \
         }
 
 /* First pass: the sums; of a row of one chunk, `totals` in the digits of the type. Returns whether nothing was bad. */

@@ -1015,13 +1015,13 @@ int main(void)
         }
     }
     TEST("gp of many equal rows: their roundings do not add up") {
-        enum { MANY = 8192 };
+        enum { MANY = 8192, ALONE = 100000 };
         const double many = MANY;
-        static double x[2 * MANY];
-        static int32_t zeros[MANY];
+        static double x[ALONE];
+        static int32_t zeros[ALONE];
         mmax_multimax_params p = mmax_multimax_identity(1);
         p.b[0] = 3;
-        for (size_t i = 0; i < 2 * MANY; ++i) {
+        for (size_t i = 0; i < ALONE; ++i) {
             x[i] = 0.3;
         }
         FOR_EACH_ISA(isa) {
@@ -1033,6 +1033,26 @@ int main(void)
             /* The terms of both entries, some 2.7 a row each, cancel. */
             CHECK(fabs(gp.t_b[0]) <= 16 * DBL_EPSILON * many * 5.4, "on %s: %g", mmax_isa_name((mmax_isa)isa),
                   gp.t_b[0]);
+            /* So do a row's only entry and its target. */
+            gp.t_b[0] = 0;
+            p.b[0] = 0.61;
+            labels.label_smoothing = 0;
+            CHECK(mmax_multimax_loss_f64(NULL, NULL, &gp, x, &p, labels, mmax_rows(ALONE, 1)) == MMAX_OK, "on %s",
+                  mmax_isa_name((mmax_isa)isa));
+            CHECK(fabs(gp.t_b[0]) <= 4 * DBL_EPSILON * ALONE * 0.62, "on %s: %g", mmax_isa_name((mmax_isa)isa),
+                  gp.t_b[0]);
+            p.b[0] = 3;
+        }
+    }
+    TEST("gp of a target whose part overflows is infinite, not NaN") {
+        static const double x[] = {-1e200, 0};
+        static const int32_t first[1] = {0};
+        const mmax_multimax_params p = mmax_multimax_identity(2);
+        FOR_EACH_ISA(isa) {
+            mmax_multimax_grads gp = {{0}, {0}, {0}, {0}};
+            CHECK(mmax_multimax_loss_f64(NULL, NULL, &gp, x, &p, mmax_labels(first), mmax_row(2)) == MMAX_OK, "on %s",
+                  mmax_isa_name((mmax_isa)isa));
+            CHECK(bits_of(gp.t_b[1]) == 0x7ff0000000000000, "on %s: %g", mmax_isa_name((mmax_isa)isa), gp.t_b[1]);
         }
     }
     TEST("in place, and without some of the outputs: the same bits") {

@@ -316,6 +316,9 @@ static int count_nan_gp(const function *f)
     return count;
 }
 
+/* Whether gx is 0 wherever y is, although logits have a say. */
+static int is_unweighted(const function *f) { return has(f, HAS_Y) && f->order > 0; }
+
 /* Entry `at` of row 1 of role r becomes special: the result is that of `clean`, but for row 1, or entry `at` alone. */
 static void check_poisoned(const function *f, const call *c, role r, size_t at, special which,
                            const double *clean_value)
@@ -329,7 +332,8 @@ static void check_poisoned(const function *f, const call *c, role r, size_t at, 
         if (!has(f, ELEMENTWISE) || k == at) {
             shadow[OUT][k] = 0;
             set_bits(f, shadow[OUT], k, expected[n + k]);
-            expected[n + k] = masked[n + k] && k != at ? masked_bits(f) : special_bits(f, QUIET_NAN);
+            expected[n + k] =
+                masked[n + k] && (k != at || is_unweighted(f)) ? masked_bits(f) : special_bits(f, QUIET_NAN);
         }
     }
     check_output(f, c, 3 * n, "NaN row");
@@ -368,7 +372,7 @@ static void poison_every_position(const function *f, size_t n, law l, double sca
         for (int r = GY; r <= X; ++r) {
             special which = (special)((at + 3 * n + (size_t)r) % MINUS_INF);
             int backward = f->kind == BACKWARD || f->kind == LOG_BACKWARD;
-            if (!has(f, 1u << r) || (masked[n + at] && (backward || r == Y))) {
+            if (!has(f, 1u << r) || (masked[n + at] && (r == X ? backward && !is_unweighted(f) : backward || r == Y))) {
                 continue;
             }
             check_poisoned(f, &c, (role)r, at, f->kind == METRIC ? (special)(which % PLUS_INF) : which, clean_value);

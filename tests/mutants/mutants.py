@@ -555,8 +555,10 @@ m("gp: a target below its kink d counts", "mmax_only_if(s > d, mmax_limited(s - 
 m("gp: only the last target counts", "sums[2] = sums[2] + mmax", "sums[2] = mmax", "api losses")
 
 m = function("MMAX_INLINE void MMAX_(slopes_end)(")
-m("gp: targets do not count", " + t->targets[4 * i + j], factor", ", factor", "losses")
-m("gp: grad_scale does not count", "+ t->targets[4 * i + j], factor", "+ t->targets[4 * i + j], 1", "losses")
+m("gp: targets do not count", " + t->targets[4 * i + j];", ";", "losses")
+m("gp: grad_scale does not count", "lost), factor)", "lost), 1)", "losses")
+m("gp: the targets' sum has overflowed, what it lost is NaN", "mmax_only_if(mmax_f64_is_finite(lost), lost)", "lost",
+  "losses")
 m("gp: wrong sign of t_b", "gp->t_b[i] - sums[0]", "gp->t_b[i] + sums[0]", "golden")
 m("gp: d of the second order without its factor", "n * (1 - p->t_d[i])", "(1 - p->t_d[i])", "golden")
 m("gp: order 1 writes the second entries", "i < p->order", "i < 2", "api")
@@ -970,6 +972,11 @@ m("backward: sparsemax sees no NaN in y", "if (function == MMAX_BACK_SPARSEMAX) 
 m("backward: an infinite logarithm is not seen", "bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));",
   "", "special_cases")
 
+m("backward: NaN of a logit counts only where y has weight", "bad = mmax_m_or(bad, mmax_v_nle(logit_, largest));",
+  "bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(logit_, largest)));", "special_cases")
+m("backward: NaN of a logit without weight is not seen beside masks", "masks ? mmax_v_keep(there_, logit_) : x_", "x_",
+  "special_cases")
+
 m = function("#    define MMAX_SWEEP_PAIRS(n, sums, sum_count, totals, step)", "sse2")
 m("backward: short rows alone are summed up in double", "(n) <= MMAX_EXP_CHUNK;", "0;", "bits backward")
 
@@ -986,6 +993,10 @@ m("backward: NaN as a masked entry's weight", "careful && order ? mmax_v_select(
 
 m = function("MMAX_INLINE void MMAX_(slopes_target)(")
 m("gp: roundings of many targets add up", "++t->late == MMAX_MOST_LATE", "0", "losses")
+m = function("MMAX_INLINE void MMAX_(targets_join)(")
+m("gp: roundings of many rows' targets add up",
+  "MMAX_ADD_EXACTLY(t->targets[i], t->targets_lost[i], t->late_targets[i])", "t->targets[i] += t->late_targets[i]",
+  "losses")
 
 m = function("MMAX_INLINE void MMAX_(back_skip)(")
 m("backward: y's stride for gy", "r->gy += rows * s->gy_stride;", "r->gy += rows * s->y_stride;", "memory bits")
