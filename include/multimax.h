@@ -71,9 +71,10 @@
  * strides, alignment, in place or not, nor the thread; gp alone is a sum over the rows of a call, in their order, and
  * depends on them all. AVX2, AVX-512, NEON and plain C with fma in hardware (and float not evaluated in a wider type)
  * give the same bits, with gcc and clang, at every optimisation level: sums run over a fixed number of lanes and are
- * folded in a fixed order, and no transcendental function of libm takes part. SSE2, WebAssembly and plain C elsewhere
- * multiply and add separately: same accuracy, other bits. Under -Ofast results stay accurate and special cases as
- * above, but bits may differ. Not so for WebAssembly, where clang cannot be told to keep NaN: compile without
+ * folded in a fixed order, and no transcendental function of libm takes part. Where scalars are computed on the x87,
+ * excess digits get in the way: bits may also depend on the batch and on in place or not. SSE2, WebAssembly and plain C
+ * elsewhere multiply and add separately: same accuracy, other bits. Under -Ofast results stay accurate and special
+ * cases as above, but bits may differ. Not so for WebAssembly, where clang cannot be told to keep NaN: compile without
  * -ffast-math there.
  *
  * Threads and memory. Every function is reentrant. The only state is the chosen instruction set, one word read and
@@ -135,7 +136,7 @@
 #    else
 #        define MMAX_EXTERNAL 0
 #        if defined(__GNUC__) || defined(__clang__)
-#            define MMAX_DECLARE static inline __attribute__((unused))
+#            define MMAX_DECLARE static inline __attribute__((__unused__))
 #        else
 #            define MMAX_DECLARE static inline
 #        endif
@@ -613,19 +614,19 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 /* All are "inline": at -O0 gcc compiles every other static function, used or not. For gcc none throws: else its C++
  * objects at -O0 want the C++ runtime; clang's want it where something says so. */
 #        if defined(__clang__)
-#            define MMAX_NOTHROW unused
+#            define MMAX_NOTHROW __unused__
 #        else
-#            define MMAX_NOTHROW nothrow, unused
+#            define MMAX_NOTHROW __nothrow__, __unused__
 #        endif
 #        define MMAX_STATIC static inline __attribute__((MMAX_NOTHROW))
 #        if defined(__OPTIMIZE__)
-#            define MMAX_INLINE static inline __attribute__((always_inline, MMAX_NOTHROW))
-#            define MMAX_APART  static __attribute__((noinline, MMAX_NOTHROW)) /* has the registers for itself */
+#            define MMAX_INLINE static inline __attribute__((__always_inline__, MMAX_NOTHROW))
+#            define MMAX_APART  static __attribute__((__noinline__, MMAX_NOTHROW)) /* has the registers for itself */
 #        else /* at -O0 compilers take up to twelve times as long where they must inline */
 #            define MMAX_INLINE MMAX_STATIC
 #            define MMAX_APART  MMAX_STATIC
 #        endif
-#        define MMAX_RARE                static inline __attribute__((cold, MMAX_NOTHROW)) /* quick to compile */
+#        define MMAX_RARE                static inline __attribute__((__cold__, MMAX_NOTHROW)) /* quick to compile */
 #        define MMAX_UNLIKELY(condition) __builtin_expect(!!(condition), 0)
 #        define mmax_prefetch(p)         __builtin_prefetch(p, 0, 3)
 #    elif defined(_MSC_VER)
@@ -648,7 +649,7 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 
 /* Buffers start with a cache line: what is read back from a store that crosses two lines has to wait for it. */
 #    if defined(__GNUC__) || defined(__clang__)
-#        define MMAX_LINE __attribute__((aligned(64)))
+#        define MMAX_LINE __attribute__((__aligned__(64)))
 #    else
 #        define MMAX_LINE
 #    endif
@@ -768,7 +769,7 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #    if MMAX_EXTERNAL
 #        define MMAX_DEFINE
 #    elif MMAX_GNUC
-#        define MMAX_DEFINE static inline __attribute__((unused))
+#        define MMAX_DEFINE static inline __attribute__((__unused__))
 #    else
 #        define MMAX_DEFINE static inline
 #    endif
@@ -780,6 +781,9 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #    if defined(__clang__)
 #        pragma clang diagnostic push
 #        pragma clang diagnostic ignored "-Wpass-failed" /* loops stay as they are where code is cold */
+/* Of constants that macros compare; clang does not know them for such in a file that was preprocessed before. */
+#        pragma clang diagnostic ignored "-Wtautological-compare"
+#        pragma clang diagnostic ignored "-Wconstant-logical-operand"
 #    elif MMAX_GNUC
 #        pragma push_macro("__FAST_MATH__") /* which pop_options does not bring back */
 #        pragma GCC push_options
@@ -795,7 +799,7 @@ extern "C" {
 
 /* Which copy a binary was built from: strings finds it. */
 #    if MMAX_GNUC
-__attribute__((used))
+__attribute__((__used__))
 #    endif
 static const char mmax_version_text[] = "multimax.h " MULTIMAX_VERSION;
 
@@ -1214,20 +1218,21 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
  */
 #    if MMAX_CLANG_FAST
 #        if defined(MMAX_PASS_AVX512)
-#            pragma clang attribute push( \
-                __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), apply_to = function)
-#            pragma clang attribute(__attribute__((min_vector_width(512))), apply_to = function)
+#            pragma clang attribute push(                                                          \
+                __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), \
+                apply_to = function)
+#            pragma clang attribute(__attribute__((__min_vector_width__(512))), apply_to = function)
 #            define MMAX_TIER  avx512
 #            define MMAX_FMA   1
 #            define MMAX_BYTES 64
 #        elif defined(MMAX_PASS_AVX2)
-#            pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
-#            pragma clang attribute(__attribute__((min_vector_width(256))), apply_to = function)
+#            pragma clang attribute push(__attribute__((__target__("avx2,fma,popcnt"))), apply_to = function)
+#            pragma clang attribute(__attribute__((__min_vector_width__(256))), apply_to = function)
 #            define MMAX_TIER  avx2
 #            define MMAX_FMA   1
 #            define MMAX_BYTES 32
 #        elif defined(MMAX_PASS_SSE2)
-#            pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
+#            pragma clang attribute push(__attribute__((__target__("sse2"))), apply_to = function)
 #            define MMAX_TIER  sse2
 #            define MMAX_FMA   0
 #            define MMAX_BYTES 16
@@ -1264,12 +1269,12 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
 #        endif
 #        define MMAX_SIGN  ((MMAX_BITS)1 << (8 * sizeof(mmax_real) - 1))
 #        define MMAX_DREGS (MMAX_WIDTH == 1 ? 8 : 64 / MMAX_BYTES)
-typedef MMAX_BITS MMAX_(register) __attribute__((vector_size(MMAX_BYTES)));
-typedef mmax_real MMAX_(reals) __attribute__((vector_size(MMAX_BYTES)));
-typedef int32_t MMAX_(wholes) __attribute__((vector_size(4 * MMAX_WIDTH)));
-typedef uint64_t MMAX_(d_register) __attribute__((vector_size(64 / MMAX_DREGS)));
-typedef double MMAX_(doubles) __attribute__((vector_size(64 / MMAX_DREGS)));
-typedef float MMAX_(halves) __attribute__((vector_size(32 / MMAX_DREGS)));
+typedef MMAX_BITS MMAX_(register) __attribute__((__vector_size__(MMAX_BYTES)));
+typedef mmax_real MMAX_(reals) __attribute__((__vector_size__(MMAX_BYTES)));
+typedef int32_t MMAX_(wholes) __attribute__((__vector_size__(4 * MMAX_WIDTH)));
+typedef uint64_t MMAX_(d_register) __attribute__((__vector_size__(64 / MMAX_DREGS)));
+typedef double MMAX_(doubles) __attribute__((__vector_size__(64 / MMAX_DREGS)));
+typedef float MMAX_(halves) __attribute__((__vector_size__(32 / MMAX_DREGS)));
 #        define mmax_vec               MMAX_(register)
 #        define mmax_mask              MMAX_(register)
 #        define mmax_dvec              MMAX_(d_register)
@@ -1397,7 +1402,7 @@ MMAX_INLINE mmax_vec MMAX_(zip)(mmax_vec a, mmax_vec b, int from)
     return zipped;
 }
 #        if MMAX_PASS_DOUBLE
-typedef float MMAX_(floats) __attribute__((vector_size(4 * MMAX_WIDTH)));
+typedef float MMAX_(floats) __attribute__((__vector_size__(4 * MMAX_WIDTH)));
 MMAX_INLINE mmax_vec MMAX_(widen)(const float *p)
 {
     MMAX_(floats) a;
@@ -1509,8 +1514,9 @@ MMAX_INLINE mmax_vec MMAX_(look_up)(const void *table, mmax_vec n)
 #    elif defined(MMAX_PASS_AVX512)
 #        define MMAX_TIER avx512
 #        if defined(__clang__)
-#            pragma clang attribute push( \
-                __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), apply_to = function)
+#            pragma clang attribute push(                                                          \
+                __attribute__((__target__("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt"))), \
+                apply_to = function)
 #        elif MMAX_GNUC
 #            pragma GCC push_options
 #            pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,popcnt")
@@ -1676,7 +1682,7 @@ MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
 #    elif defined(MMAX_PASS_AVX2)
 #        define MMAX_TIER avx2
 #        if defined(__clang__)
-#            pragma clang attribute push(__attribute__((target("avx2,fma,popcnt"))), apply_to = function)
+#            pragma clang attribute push(__attribute__((__target__("avx2,fma,popcnt"))), apply_to = function)
 #        elif MMAX_GNUC
 #            pragma GCC push_options
 #            pragma GCC target("avx2,fma,popcnt")
@@ -1886,7 +1892,7 @@ MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
 #    elif defined(MMAX_PASS_SSE2)
 #        define MMAX_TIER sse2
 #        if defined(__clang__)
-#            pragma clang attribute push(__attribute__((target("sse2"))), apply_to = function)
+#            pragma clang attribute push(__attribute__((__target__("sse2"))), apply_to = function)
 #        elif MMAX_GNUC
 #            pragma GCC push_options
 #            pragma GCC target("sse2")
@@ -9727,7 +9733,7 @@ MMAX_DEFINE mmax_shape mmax_rows(size_t rows, size_t cols)
     /* Both by one store: passed by value a structure is copied 16 bytes at a time, and a load waits for the stores of
      * its halves, longer than a call on a short row takes. */
     {
-        typedef size_t two __attribute__((vector_size(2 * sizeof(size_t))));
+        typedef size_t two __attribute__((__vector_size__(2 * sizeof(size_t))));
         const two both = {rows, cols};
         memcpy(&s, &both, sizeof both);
     }

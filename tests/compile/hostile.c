@@ -42,6 +42,12 @@
 #define far
 #define pascal
 #define cdecl
+#define used          poisoned
+#define unused        poisoned
+#define nothrow       poisoned
+#define noinline      poisoned
+#define always_inline poisoned
+#define cold          poisoned
 #define small         poisoned
 #define interface     poisoned
 #define hyper         poisoned
