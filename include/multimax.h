@@ -523,6 +523,7 @@ MMAX_DECLARE mmax_status mmax_log_multimax_backward_f64(double *gx, mmax_multima
 /*
  * out = 1 - mean of (y_max - y_n) over the entries with epsilon < x_n < x_max, y_max being y at the first x_max
  *
+ *   special   within +-DBL_MAX, however large y is
  *   cost      2 passes, and a search for the maximum
  *   source    MultiMax, Definition 3.2
  */
@@ -8110,29 +8111,30 @@ MMAX_INLINE mmax_vec MMAX_(safe_squares)(const MMAX_(call) * c)
 #    define MMAX_IS_TWO(function) ((function) == MMAX_BACK_SPARSEMAX || (function) == MMAX_BACK_ENTMAX15)
 /* The first pass: adds to terms_ w gy and, for sparsemax and entmax15, w. `bad` shows what is in the way of the second
  * pass, but for what an infinite or NaN gy does, which the sums show. */
-#    define MMAX_TERMS(r, at, left)                                             \
-        MMAX_LOADS(r, at, left)                                                 \
-        if (function == MMAX_BACK_LOG) {                                        \
-            terms_[0] = mmax_v_add(terms_[0], gy_);                             \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest))); \
-        } else {                                                                \
-            terms_[0] = mmax_v_fma(w_, gy_, terms_[0]);                         \
-            if (MMAX_IS_TWO(function)) {                                        \
-                terms_[1] = mmax_v_add(terms_[1], w_);                          \
-            }                                                                   \
-            if (function == MMAX_BACK_ENTMAX15 && !careful && (r)->roots) {     \
-                MMAX_(store_upto)((r)->gx + at, left, w_);                      \
-            }                                                                   \
-            if (function == MMAX_BACK_SPARSEMAX) {                              \
-                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                  \
-            }                                                                   \
-        }                                                                       \
-        if (order && careful) {                                                 \
-            bad = mmax_m_or(bad, mmax_v_nle(logit_, largest));                  \
-        } else if (order) {                                                     \
-            const mmax_mask there_ = mmax_v_nle(logit_, masked);                \
-            const mmax_vec size_ = masks ? mmax_v_keep(there_, logit_) : x_;    \
-            squares[k_] = mmax_v_fma(size_, size_, squares[k_]);                \
+#    define MMAX_TERMS(r, at, left)                                                \
+        MMAX_LOADS(r, at, left)                                                    \
+        if (function == MMAX_BACK_LOG) {                                           \
+            terms_[0] = mmax_v_add(terms_[0], gy_);                                \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));    \
+        } else {                                                                   \
+            terms_[0] = mmax_v_fma(w_, gy_, terms_[0]);                            \
+            if (MMAX_IS_TWO(function)) {                                           \
+                terms_[1] = mmax_v_add(terms_[1], w_);                             \
+            }                                                                      \
+            if (function == MMAX_BACK_ENTMAX15 && !careful && (r)->roots) {        \
+                MMAX_(store_upto)((r)->gx + at, left, w_);                         \
+            }                                                                      \
+            if (function == MMAX_BACK_SPARSEMAX) {                                 \
+                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                     \
+            }                                                                      \
+        }                                                                          \
+        /* Also of an entry without weight: that is what NaN and +inf count in. */ \
+        if (order && careful) {                                                    \
+            bad = mmax_m_or(bad, mmax_v_nle(logit_, largest));                     \
+        } else if (order) {                                                        \
+            const mmax_mask there_ = mmax_v_nle(logit_, masked);                   \
+            const mmax_vec size_ = masks ? mmax_v_keep(there_, logit_) : x_;       \
+            squares[k_] = mmax_v_fma(size_, size_, squares[k_]);                   \
         }
 
 /* First pass: the sums; of a row of one chunk, `totals` in the digits of the type. Returns whether nothing was bad. */
@@ -8919,6 +8921,20 @@ MMAX_RARE double MMAX_(sparsity_mean)(const mmax_real *y, const mmax_real *x, si
     return mmax_exact_total(mean, lost);
 }
 
+/* The mean of multimodality's `count` terms where their sum overflows. */
+MMAX_RARE double MMAX_(distance_mean)(const mmax_real *y, const mmax_real *x, size_t n, double count,
+                                      const MMAX_(metric) * metric)
+{
+    double half = 0, lost = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (x[i] > metric->epsilon && x[i] < metric->x_max) {
+            const double term = (double)metric->y_max * 0.5 - (double)y[i] * 0.5;
+            MMAX_ADD_EXACTLY(half, lost, term / count);
+        }
+    }
+    return mmax_limited(2 * mmax_exact_total(half, lost));
+}
+
 MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax_real *x, size_t n,
                                     const MMAX_(metric) * metric, const MMAX_(call) * c, const MMAX_(origin) * o)
 {
@@ -8954,9 +8970,14 @@ MMAX_INLINE void MMAX_(metric_mean)(double *mean, const mmax_real *y, const mmax
     MMAX_SWEEP_SUM(n, sums, 2, MMAX_STEP);
 #    undef MMAX_STEP
     {
-        const double chosen = MMAX_(sum_total)(&sums[1]);
-        const int by_one = tiny || mmax_m_bits(unusual) != 0;
-        *mean = by_one ? MMAX_(sparsity_mean)(y, x, n, chosen, metric) : MMAX_(sum_total)(&sums[0]) / chosen;
+        const double total = MMAX_(sum_total)(&sums[0]), chosen = MMAX_(sum_total)(&sums[1]);
+        if (tiny || mmax_m_bits(unusual) != 0) {
+            *mean = MMAX_(sparsity_mean)(y, x, n, chosen, metric);
+        } else if (MMAX_UNLIKELY(!mmax_f64_is_finite(total))) {
+            *mean = MMAX_(distance_mean)(y, x, n, chosen, metric);
+        } else {
+            *mean = total / chosen;
+        }
         if (mmax_m_bits(bad) != 0 || !(chosen > 0)) {
             *mean = mmax_f64_from_bits(0x7ff8000000000000);
         }

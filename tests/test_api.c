@@ -367,6 +367,31 @@ static void test_metrics(void)
             CHECK(fabs(out - (1 - (0.25 - 0.125))) < 1e-12, "%g", out);
         }
     }
+    TEST("multimodality of y of any size is finite") {
+        FOR_EACH_ISA(isa) {
+            static float x[400], y[400];
+            static double x64[400], y64[400];
+            double out = 0;
+            for (int i = 0; i < 400; ++i) {
+                x[i] = (float)(x64[i] = i == 7 ? 2 : 1);
+                y[i] = i == 7 ? 3e38f : -2e38f;
+                y64[i] = i == 7 ? 1.5e308 : 0.5e308;
+            }
+            CHECK(mmax_multimodality_f32(&out, y, x, 0, mmax_row(400)) == MMAX_OK &&
+                      fabs(out + ((double)y[7] - (double)y[0])) <= 1e-6 * (double)y[7],
+                  "f32: %g", out);
+            CHECK(mmax_multimodality_f64(&out, y64, x64, 0, mmax_row(400)) == MMAX_OK && fabs(out + 1e308) <= 1e294,
+                  "f64: %g", out);
+            y64[0] = -DBL_MAX;
+            CHECK(mmax_multimodality_f64(&out, y64, x64, 0, mmax_row(1 + 7)) == MMAX_OK &&
+                      fabs(out / 1e308 + 9.2976931348623157 / 7) <= 1e-12,
+                  "f64: %g", out);
+            y64[7] = DBL_MAX;
+            x64[1] = x64[2] = x64[3] = x64[4] = x64[5] = x64[6] = -1;
+            CHECK(mmax_multimodality_f64(&out, y64, x64, 0, mmax_row(1 + 7)) == MMAX_OK && out == -DBL_MAX, "f64: %g",
+                  out);
+        }
+    }
     TEST("sparsity: where the reference has underflowed to 0, 1 if y_l = 0, else 0") {
         FOR_EACH_ISA(isa) {
             const double x[5] = {0, -2000, -1, -3000, 5}, y[5] = {0.25, 0, 0.125, 1e-300, 0.5};

@@ -1014,6 +1014,10 @@ m("backward: shrunk gradients are whole before they may be", "mmax_v_select(is_s
 # ---- metrics ----
 m = function("MMAX_RARE double MMAX_(share_of_exp)(")
 m("sparsity: a term overflows before it is shared", "root / count * root", "root * root / count", "api")
+m = function("MMAX_RARE double MMAX_(distance_mean)(")
+m("multimodality: the mean of differences that overflow", "2 * mmax_exact_total", "mmax_exact_total", "api")
+m("multimodality: a difference overflows before it is halved", "(double)metric->y_max * 0.5 - (double)y[i] * 0.5",
+  "((double)metric->y_max - (double)y[i]) * 0.5", "api")
 m = function("MMAX_RARE double MMAX_(sparsity_mean)(")
 m("sparsity: roundings of negative y add up", "MMAX_ADD_EXACTLY(mean, lost, term);", "mean += term;", "api")
 m = function("MMAX_INLINE void MMAX_(metric_mean)(")
