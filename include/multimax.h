@@ -1057,9 +1057,11 @@ MMAX_INLINE int mmax_f64_is_zero(double a)
     return bits << 1 == 0;
 }
 
+/* Whether it is finite in the type. */
 MMAX_INLINE int mmax_fits(const double *value, size_t size)
 {
-    return mmax_f64_is_finite(*value) && (size == sizeof(double) || (*value <= FLT_MAX && *value >= -FLT_MAX));
+    const double beyond = 3.4028235677973366e38; /* 2^128 - 2^103: the least that does not round to FLT_MAX */
+    return mmax_f64_is_finite(*value) && (size == sizeof(double) || !(*value >= beyond || *value <= -beyond));
 }
 
 MMAX_STATIC mmax_status mmax_check_params(const mmax_multimax_params *p, size_t size)

@@ -1568,6 +1568,10 @@ static void test_param_errors(void)
                     check_refused(f, &c, MMAX_ERR_PARAM, "half the smallest float rounds to 0");
                     c.s.scale = ldexp(1 + DBL_EPSILON, -150);
                     CHECK(f->run(&c) == MMAX_OK, AT ": more than half the smallest float is refused", AT_ARGS(f, 7));
+                    c.s.scale = ldexp(1, 128) - ldexp(1, 103);
+                    check_refused(f, &c, MMAX_ERR_PARAM, "half an ULP above the largest float rounds to infinity");
+                    c.s.scale *= 1 - DBL_EPSILON;
+                    CHECK(f->run(&c) == MMAX_OK, AT ": what rounds to the largest float is refused", AT_ARGS(f, 7));
                 }
                 if (f->order) {
                     check_bad_params(f, good);

@@ -45,6 +45,9 @@ m("param: negative scale passes", "mmax_f64_bits(s->scale) >> 63 || ", "", "spec
 m("default: scale 0 is not 1", "s->scale = 1;",
   "s->scale = 0.5;", "api")
 
+m = function("MMAX_INLINE int mmax_fits(")
+m("finite as a float: what rounds to infinity", "*value >= beyond", "*value > beyond", "special_cases")
+m("finite as a float: not what rounds to the largest", "3.4028235677973366e38;", "FLT_MAX;", "special_cases")
 m = function("MMAX_STATIC mmax_status mmax_check_targets(")
 m("target: index n passes", "(size_t)t->index[row] >= n", "(size_t)t->index[row] > n", "special_cases")
 m("target: lengths ignored", "s->lengths ? s->lengths[row] : s->cols", "s->cols", "special_cases")
