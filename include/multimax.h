@@ -8113,30 +8113,30 @@ MMAX_INLINE mmax_vec MMAX_(safe_squares)(const MMAX_(call) * c)
 #    define MMAX_IS_TWO(function) ((function) == MMAX_BACK_SPARSEMAX || (function) == MMAX_BACK_ENTMAX15)
 /* The first pass: adds to terms_ w gy and, for sparsemax and entmax15, w. `bad` shows what is in the way of the second
  * pass, but for what an infinite or NaN gy does, which the sums show. */
-#    define MMAX_TERMS(r, at, left)                                                \
-        MMAX_LOADS(r, at, left)                                                    \
-        if (function == MMAX_BACK_LOG) {                                           \
-            terms_[0] = mmax_v_add(terms_[0], gy_);                                \
-            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));    \
-        } else {                                                                   \
-            terms_[0] = mmax_v_fma(w_, gy_, terms_[0]);                            \
-            if (MMAX_IS_TWO(function)) {                                           \
-                terms_[1] = mmax_v_add(terms_[1], w_);                             \
-            }                                                                      \
-            if (function == MMAX_BACK_ENTMAX15 && !careful && (r)->roots) {        \
-                MMAX_(store_upto)((r)->gx + at, left, w_);                         \
-            }                                                                      \
-            if (function == MMAX_BACK_SPARSEMAX) {                                 \
-                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                     \
-            }                                                                      \
-        }                                                                          \
-        /* Also of an entry without weight: that is what NaN and +inf count in. */ \
-        if (order && careful) {                                                    \
-            bad = mmax_m_or(bad, mmax_v_nle(logit_, largest));                     \
-        } else if (order) {                                                        \
-            const mmax_mask there_ = mmax_v_nle(logit_, masked);                   \
-            const mmax_vec size_ = masks ? mmax_v_keep(there_, logit_) : x_;       \
-            squares[k_] = mmax_v_fma(size_, size_, squares[k_]);                   \
+#    define MMAX_TERMS(r, at, left)                                                     \
+        MMAX_LOADS(r, at, left)                                                         \
+        if (function == MMAX_BACK_LOG) {                                                \
+            terms_[0] = mmax_v_add(terms_[0], gy_);                                     \
+            bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(y_, largest)));         \
+        } else {                                                                        \
+            terms_[0] = mmax_v_fma(w_, gy_, terms_[0]);                                 \
+            if (MMAX_IS_TWO(function)) {                                                \
+                terms_[1] = mmax_v_add(terms_[1], w_);                                  \
+            }                                                                           \
+            if (function == MMAX_BACK_ENTMAX15 && !careful && (r)->roots) {             \
+                MMAX_(store_upto)((r)->gx + at, left, w_);                              \
+            }                                                                           \
+            if (function == MMAX_BACK_SPARSEMAX) {                                      \
+                bad = mmax_m_or(bad, mmax_v_nle(y_, largest));                          \
+            }                                                                           \
+        }                                                                               \
+        /* NaN and +inf count without weight, too; -inf is in the way only with one. */ \
+        if (order && careful) {                                                         \
+            bad = mmax_m_or(bad, mmax_v_nle(logit_, largest));                          \
+        } else if (order) {                                                             \
+            const mmax_mask there_ = mmax_m_or(active_, mmax_v_nle(logit_, masked));    \
+            const mmax_vec size_ = masks ? mmax_v_keep(there_, logit_) : x_;            \
+            squares[k_] = mmax_v_fma(size_, size_, squares[k_]);                        \
         }
 
 /* First pass: the sums; of a row of one chunk, `totals` in the digits of the type. Returns whether nothing was bad. */

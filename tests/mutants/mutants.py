@@ -979,6 +979,8 @@ m("backward: NaN of a logit counts only where y has weight", "bad = mmax_m_or(ba
   "bad = mmax_m_or(bad, mmax_m_and(active_, mmax_v_nle(logit_, largest)));", "special_cases")
 m("backward: NaN of a logit without weight is not seen beside masks", "masks ? mmax_v_keep(there_, logit_) : x_", "x_",
   "special_cases")
+m("backward: a mask with a weight is not seen", "mmax_m_or(active_, mmax_v_nle(logit_, masked))",
+  "mmax_v_nle(logit_, masked)", "special_cases")
 
 m = function("#    define MMAX_SWEEP_PAIRS(n, sums, sum_count, totals, step)", "sse2")
 m("backward: short rows alone are summed up in double", "(n) <= MMAX_EXP_CHUNK;", "0;", "bits backward")
