@@ -35,22 +35,13 @@
 #    define LANES(name, arguments, type, count, first, second, result, value) \
         LANES_OF(name, arguments, type, count, first, second, result, type, count, value)
 
-/* Lanes that an immediate number or a register of numbers chooses */
+/* Lanes that an immediate number chooses */
 LANES(permute_pd, (__m512d a, int n), double, 8, a, a, __m512d, from[0][(i & ~1) + (n >> i & 1)])
 LANES(permute_ps, (__m512 a, int n), float, 16, a, a, __m512, from[0][(i & ~3) + (n >> 2 * (i & 3) & 3)])
 LANES(shuffle_f64x2, (__m512d a, __m512d b, int n), double, 8, a, b, __m512d,
       from[i / 4][2 * (n >> i / 2 * 2 & 3) + i % 2])
 LANES(shuffle_f32x4, (__m512 a, __m512 b, int n), float, 16, a, b, __m512,
       from[i / 8][4 * (n >> i / 4 * 2 & 3) + i % 4])
-static inline int emulated_lane(__m512i n, size_t size, int i)
-{
-    int lane;
-    memcpy(&lane, (const char *)&n + size * (size_t)i, sizeof lane);
-    return lane;
-}
-#    define CHOSEN(count, size) from[emulated_lane(n, size, i) / (count) % 2][emulated_lane(n, size, i) % (count)]
-LANES(permutex2var_pd, (__m512d a, __m512i n, __m512d b), double, 8, a, b, __m512d, CHOSEN(8, 8))
-LANES(permutex2var_ps, (__m512 a, __m512i n, __m512 b), float, 16, a, b, __m512, CHOSEN(16, 4))
 
 /* Conversions; of integers beyond int the least one */
 #    define WHOLE(a) ((a) >= -2147483648.0 && (a) < 2147483648.0 ? (int)(a) : -2147483647 - 1)
@@ -60,100 +51,59 @@ LANES_OF(cvtepi32_ps, (__m512i a), int, 16, a, a, __m512, float, 16, (float)from
 LANES_OF(cvttpd_epi32, (__m512d a), double, 8, a, a, __m256i, int, 8, WHOLE(from[0][i]))
 LANES_OF(cvttps_epi32, (__m512 a), float, 16, a, a, __m512i, int, 16, WHOLE(from[0][i]))
 LANES_OF(cvtps_pd, (__m256 a), float, 8, a, a, __m512d, double, 8, from[0][i])
-LANES_OF(extractf64x4_pd, (__m512d a, int n), double, 8, a, a, __m256d, double, 4, from[0][4 * n + i])
 LANES_OF(extractf32x8_ps, (__m512 a, int n), float, 16, a, a, __m256, float, 8, from[0][8 * n + i])
 
 /* What a mask chooses; memory beyond it is not touched */
-#    define MASKED(type, count, vector, sfx, fused)                                                          \
-        static inline vector emulated_mask_loadu_##sfx(vector a, unsigned mask, const void *p)               \
-        {                                                                                                    \
-            for (unsigned i = 0; i < (count); ++i) {                                                         \
-                if (mask >> i & 1) {                                                                         \
-                    memcpy((char *)&a + i * sizeof(type), (const char *)p + i * sizeof(type), sizeof(type)); \
-                }                                                                                            \
-            }                                                                                                \
-            return a;                                                                                        \
-        }                                                                                                    \
-        static inline void emulated_mask_storeu_##sfx(void *p, unsigned mask, vector a)                      \
-        {                                                                                                    \
-            for (unsigned i = 0; i < (count); ++i) {                                                         \
-                if (mask >> i & 1) {                                                                         \
-                    memcpy((char *)p + i * sizeof(type), (const char *)&a + i * sizeof(type), sizeof(type)); \
-                }                                                                                            \
-            }                                                                                                \
-        }                                                                                                    \
-        static inline vector emulated_maskz_compress_##sfx(unsigned mask, vector a)                          \
-        {                                                                                                    \
-            vector to;                                                                                       \
-            size_t next = 0;                                                                                 \
-            memset(&to, 0, sizeof to);                                                                       \
-            for (unsigned i = 0; i < (count); ++i) {                                                         \
-                if (mask >> i & 1) {                                                                         \
-                    memcpy((char *)&to + next, (const char *)&a + i * sizeof(type), sizeof(type));           \
-                    next += sizeof(type);                                                                    \
-                }                                                                                            \
-            }                                                                                                \
-            return to;                                                                                       \
-        }                                                                                                    \
-        static inline vector emulated_mask3_fmadd_##sfx(vector a, vector b, vector c, unsigned mask)         \
-        {                                                                                                    \
-            type x[count], y[count], z[count];                                                               \
-            memcpy(x, &a, sizeof x);                                                                         \
-            memcpy(y, &b, sizeof y);                                                                         \
-            memcpy(z, &c, sizeof z);                                                                         \
-            for (unsigned i = 0; i < (count); ++i) {                                                         \
-                z[i] = mask >> i & 1 ? fused(x[i], y[i], z[i]) : z[i];                                       \
-            }                                                                                                \
-            memcpy(&c, z, sizeof z);                                                                         \
-            return c;                                                                                        \
+static inline void emulated_copy(void *to, const void *from, size_t size, unsigned mask)
+{
+    for (size_t at = 0; mask != 0; mask >>= 1, at += size) {
+        if (mask & 1) {
+            memcpy((char *)to + at, (const char *)from + at, size);
+        }
+    }
+}
+#    define MASKED(type, count, vector, sfx, fused)                                                  \
+        static inline vector emulated_mask_loadu_##sfx(vector a, unsigned mask, const void *p)       \
+        {                                                                                            \
+            emulated_copy(&a, p, sizeof(type), mask);                                                \
+            return a;                                                                                \
+        }                                                                                            \
+        static inline void emulated_mask_storeu_##sfx(void *p, unsigned mask, vector a)              \
+        {                                                                                            \
+            emulated_copy(p, &a, sizeof(type), mask);                                                \
+        }                                                                                            \
+        static inline vector emulated_mask3_fmadd_##sfx(vector a, vector b, vector c, unsigned mask) \
+        {                                                                                            \
+            type x[count], y[count], z[count];                                                       \
+            memcpy(x, &a, sizeof x);                                                                 \
+            memcpy(y, &b, sizeof y);                                                                 \
+            memcpy(z, &c, sizeof z);                                                                 \
+            for (int i = 0; i < (count); ++i) {                                                      \
+                z[i] = fused(x[i], y[i], z[i]);                                                      \
+            }                                                                                        \
+            emulated_copy(&c, z, sizeof(type), mask);                                                \
+            return c;                                                                                \
         }
 MASKED(double, 8, __m512d, pd, fma)
 MASKED(float, 16, __m512, ps, fmaf)
 
-#    undef _mm512_permute_pd
-#    undef _mm512_permute_ps
-#    undef _mm512_shuffle_f64x2
-#    undef _mm512_shuffle_f32x4
-#    undef _mm512_permutex2var_pd
-#    undef _mm512_permutex2var_ps
-#    undef _mm512_cvtepi64_pd
-#    undef _mm512_cvtepi32_pd
-#    undef _mm512_cvtepi32_ps
-#    undef _mm512_cvttpd_epi32
-#    undef _mm512_cvttps_epi32
-#    undef _mm512_cvtps_pd
-#    undef _mm512_extractf64x4_pd
-#    undef _mm512_extractf32x8_ps
-#    undef _mm512_mask_loadu_pd
-#    undef _mm512_mask_loadu_ps
-#    undef _mm512_mask_storeu_pd
-#    undef _mm512_mask_storeu_ps
-#    undef _mm512_maskz_compress_pd
-#    undef _mm512_maskz_compress_ps
-#    undef _mm512_mask3_fmadd_pd
-#    undef _mm512_mask3_fmadd_ps
-#    define _mm512_permute_pd        emulated_permute_pd
-#    define _mm512_permute_ps        emulated_permute_ps
-#    define _mm512_shuffle_f64x2     emulated_shuffle_f64x2
-#    define _mm512_shuffle_f32x4     emulated_shuffle_f32x4
-#    define _mm512_permutex2var_pd   emulated_permutex2var_pd
-#    define _mm512_permutex2var_ps   emulated_permutex2var_ps
-#    define _mm512_cvtepi64_pd       emulated_cvtepi64_pd
-#    define _mm512_cvtepi32_pd       emulated_cvtepi32_pd
-#    define _mm512_cvtepi32_ps       emulated_cvtepi32_ps
-#    define _mm512_cvttpd_epi32      emulated_cvttpd_epi32
-#    define _mm512_cvttps_epi32      emulated_cvttps_epi32
-#    define _mm512_cvtps_pd          emulated_cvtps_pd
-#    define _mm512_extractf64x4_pd   emulated_extractf64x4_pd
-#    define _mm512_extractf32x8_ps   emulated_extractf32x8_ps
-#    define _mm512_mask_loadu_pd     emulated_mask_loadu_pd
-#    define _mm512_mask_loadu_ps     emulated_mask_loadu_ps
-#    define _mm512_mask_storeu_pd    emulated_mask_storeu_pd
-#    define _mm512_mask_storeu_ps    emulated_mask_storeu_ps
-#    define _mm512_maskz_compress_pd emulated_maskz_compress_pd
-#    define _mm512_maskz_compress_ps emulated_maskz_compress_ps
-#    define _mm512_mask3_fmadd_pd    emulated_mask3_fmadd_pd
-#    define _mm512_mask3_fmadd_ps    emulated_mask3_fmadd_ps
+#    define _mm512_permute_pd      emulated_permute_pd
+#    define _mm512_permute_ps      emulated_permute_ps
+#    define _mm512_shuffle_f64x2   emulated_shuffle_f64x2
+#    define _mm512_shuffle_f32x4   emulated_shuffle_f32x4
+#    define _mm512_cvtepi64_pd     emulated_cvtepi64_pd
+#    define _mm512_cvtepi32_pd     emulated_cvtepi32_pd
+#    define _mm512_cvtepi32_ps     emulated_cvtepi32_ps
+#    define _mm512_cvttpd_epi32    emulated_cvttpd_epi32
+#    define _mm512_cvttps_epi32    emulated_cvttps_epi32
+#    define _mm512_cvtps_pd        emulated_cvtps_pd
+#    define _mm512_extractf32x8_ps emulated_extractf32x8_ps
+#    define _mm512_mask_loadu_pd   emulated_mask_loadu_pd
+#    define _mm512_mask_loadu_ps   emulated_mask_loadu_ps
+#    define _mm512_mask_storeu_pd  emulated_mask_storeu_pd
+#    define _mm512_mask_storeu_ps  emulated_mask_storeu_ps
+#    define _mm512_mask3_fmadd_pd  emulated_mask3_fmadd_pd
+#    define _mm512_mask3_fmadd_ps  emulated_mask3_fmadd_ps
 
 #else /* SIMDe asks for the compiler's */
 #    include_next <immintrin.h>
