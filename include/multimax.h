@@ -842,6 +842,18 @@ static const double mmax_inverse_f64[32] = {
     1.0 / 23, 1.0 / 24, 1.0 / 25, 1.0 / 26, 1.0 / 27, 1.0 / 28, 1.0 / 29, 1.0 / 30, 1.0 / 31, 1.0 / 32};
 /* The first c lanes of a register of 8 floats are loaded from position 8 - c, of 4 doubles from position 8 - 2c. */
 static const int32_t mmax_lane_mask[16] = {-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0};
+/* Which of 8 lanes a mask keeps, four bits each, the first one lowest. */
+#    define MMAX_KEPT_LANES(high)                                                                              \
+        high, (high) << 4, (high) << 4 | 1, (high) << 8 | 0x10, (high) << 4 | 2, (high) << 8 | 0x20,           \
+            (high) << 8 | 0x21, (high) << 12 | 0x210, (high) << 4 | 3, (high) << 8 | 0x30, (high) << 8 | 0x31, \
+            (high) << 12 | 0x310, (high) << 8 | 0x32, (high) << 12 | 0x320, (high) << 12 | 0x321,              \
+            (high) << 16 | 0x3210
+static const uint32_t mmax_kept_lanes[256] = {
+    MMAX_KEPT_LANES(0U),    MMAX_KEPT_LANES(0x4U),   MMAX_KEPT_LANES(0x5U),   MMAX_KEPT_LANES(0x54U),
+    MMAX_KEPT_LANES(0x6U),  MMAX_KEPT_LANES(0x64U),  MMAX_KEPT_LANES(0x65U),  MMAX_KEPT_LANES(0x654U),
+    MMAX_KEPT_LANES(0x7U),  MMAX_KEPT_LANES(0x74U),  MMAX_KEPT_LANES(0x75U),  MMAX_KEPT_LANES(0x754U),
+    MMAX_KEPT_LANES(0x76U), MMAX_KEPT_LANES(0x764U), MMAX_KEPT_LANES(0x765U), MMAX_KEPT_LANES(0x7654U)};
+#    undef MMAX_KEPT_LANES
 
 #    define MMAX_TWO_TO_64       18446744073709551616.0
 #    define MMAX_TWO_TO_MINUS_64 5.421010862427522e-20
@@ -1452,9 +1464,8 @@ MMAX_INLINE void MMAX_(fold_one)(mmax_vec a, mmax_dvec *out)
                 ((mmax_vec)MMAX_I(_mm512_mask_loadu)((__m512i)(fill), mmax_v_lanes(count), p))
 #            define mmax_v_store_part(p, count, a) MMAX_I(_mm512_mask_storeu)(p, mmax_v_lanes(count), (__m512i)(a))
 #            define mmax_v_first(a, count)         ((mmax_vec)MMAX_I(_mm512_maskz_mov)(mmax_v_lanes(count), (__m512i)(a)))
-#            define mmax_v_collect(to, a, m) \
-                _mm512_storeu_si512(to, MMAX_I(_mm512_maskz_compress)((MMAX_LANE_MASK)mmax_m_bits(m), (__m512i)(a)))
-#            define mmax_m_count(m) ((size_t)_mm_popcnt_u32(mmax_m_bits(m)))
+#            define mmax_v_collect(to, a, bits) \
+                _mm512_storeu_si512(to, MMAX_I(_mm512_maskz_compress)((MMAX_LANE_MASK)(bits), (__m512i)(a)))
 MMAX_INLINE unsigned MMAX_(bits)(mmax_mask m)
 {
 #            if MMAX_PASS_DOUBLE
@@ -1632,8 +1643,8 @@ MMAX_INLINE float MMAX_(hmin)(__m512 a)
     return _mm_cvtss_f32(_mm_min_ss(two, _mm_shuffle_ps(two, two, 1)));
 }
 #        endif
-#        define mmax_v_hmax(a)           MMAX_(hmax)(a)
-#        define mmax_v_hmin(a)           MMAX_(hmin)(a)
+#        define mmax_v_hmax(a)              MMAX_(hmax)(a)
+#        define mmax_v_hmin(a)              MMAX_(hmin)(a)
 MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
 {
     const __m256d four = _mm256_add_pd(_mm512_castpd512_pd256(sum[0]), _mm512_extractf64x4_pd(sum[0], 1));
@@ -1641,7 +1652,7 @@ MMAX_INLINE double MMAX_(d_total)(const mmax_dvec *sum)
     return _mm_cvtsd_f64(_mm_add_sd(two, _mm_unpackhi_pd(two, two)));
 }
 /* Through a register: compressing to memory is slow on some machines. */
-#        define mmax_v_collect(to, a, m) MMAX_I(storeu)(to, MMAX_I(maskz_compress)(m, a))
+#        define mmax_v_collect(to, a, bits) MMAX_I(storeu)(to, MMAX_I(maskz_compress)((mmax_mask)(bits), a))
 #        if !MMAX_PASS_DOUBLE
 MMAX_INLINE void MMAX_(fold_one)(__m512 a, mmax_dvec *out)
 {
@@ -1678,8 +1689,7 @@ MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
     return _mm512_add_ps(a, _mm512_permute_ps(a, 0xb1));
 #        endif
 }
-#        define mmax_v_hsum(a)  MMAX_(hsum)(a)
-#        define mmax_m_count(m) ((size_t)_mm_popcnt_u32(m))
+#        define mmax_v_hsum(a) MMAX_(hsum)(a)
 
 /* ---- AVX2 with FMA ---- */
 #    elif defined(MMAX_PASS_AVX2)
@@ -1743,6 +1753,15 @@ MMAX_INLINE mmax_vec MMAX_(hsum)(mmax_vec a)
 #        define mmax_m_bits(m)                 ((unsigned)MMAX_I(movemask)(m))
 #        define mmax_v_select(m, a, b)         MMAX_I(blendv)(b, a, m)
 #        define mmax_v_keep(m, a)              MMAX_I (and)(m, a)
+#        if !MMAX_PASS_DOUBLE
+/* Those lanes of a whose bits are set, first. Of only four, one after the other is as quick. */
+MMAX_INLINE __m256 MMAX_(kept_first)(__m256 a, unsigned bits)
+{
+    const __m256i kept = _mm256_set1_epi32((int)mmax_kept_lanes[bits]);
+    return _mm256_permutevar8x32_ps(a, _mm256_srlv_epi32(kept, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28)));
+}
+#            define mmax_v_collect(to, a, bits) mmax_v_store(to, MMAX_(kept_first)(a, bits))
+#        endif
 /* By halves: AMD's processors take some 40 steps for a store under a mask. */
 #        if MMAX_PASS_DOUBLE
 MMAX_INLINE void MMAX_(store_part)(double *p, ptrdiff_t count, __m256d a)
@@ -6533,40 +6552,31 @@ MMAX_INLINE size_t MMAX_(append_above)(mmax_real *to, size_t count, size_t room,
     const mmax_vec masked = mmax_v_set(MMAX_MASK), limit = mmax_v_set(bound);
     size_t at = *next;
     for (; at < n && count < room; at += MMAX_PAIR) {
-        const ptrdiff_t left = (ptrdiff_t)(n - at);
-        uint64_t bits = 0;
-        /* Which they are is as good as random: a branch only for several at once. */
-        if (left < MMAX_PAIR) {
-            for (int k = 0; k < left; k += MMAX_WIDTH) {
-                const mmax_vec logit = MMAX_(load_upto)(x + at + k, left - k, masked);
-                const mmax_mask above = mmax_v_nle(logit, limit);
+        const size_t left = n - at < MMAX_PAIR ? n - at : MMAX_PAIR;
 #    if defined(mmax_v_collect)
-                mmax_v_collect(to + count, logit, above);
-                count += mmax_m_count(above);
+        uint64_t bits = left < MMAX_PAIR; /* of a part of a block, no one asks first whether there are any */
 #    else
-                bits |= (uint64_t)mmax_m_bits(above) << k;
+        uint64_t bits = 0;
 #    endif
-            }
-        } else {
-            mmax_vec block[2 * MMAX_REGS];
-            mmax_mask above[2 * MMAX_REGS];
-            MMAX_EACH_OF(k, 2 * MMAX_REGS)
-            {
-                block[k] = mmax_v_load(x + at + k * MMAX_WIDTH);
-                above[k] = mmax_v_nle(block[k], limit);
-                bits |= (uint64_t)mmax_m_bits(above[k]) << (k * MMAX_WIDTH);
-            }
-#    if defined(mmax_v_collect)
-            MMAX_EACH_OF(k, 2 * MMAX_REGS)
-            {
-                if (bits != 0) {
-                    mmax_v_collect(to + count, block[k], above[k]);
-                    count += mmax_m_count(above[k]);
-                }
-            }
-            bits = 0;
-#    endif
+#    define MMAX_STEP(first, left, k, part)                                      \
+        const mmax_vec logit = MMAX_(load_upto)(x + at + (first), left, masked); \
+        bits |= (uint64_t)mmax_m_bits(mmax_v_nle(logit, limit)) << (first);
+        if (bits == 0) {
+            MMAX_SWEEP_BY(2 * MMAX_REGS, left, 1, MMAX_STEP);
         }
+#    undef MMAX_STEP
+#    if defined(mmax_v_collect)
+#        define MMAX_STEP(first, left, k, part)                                      \
+            const mmax_vec logit = MMAX_(load_upto)(x + at + (first), left, masked); \
+            const unsigned above = mmax_m_bits(mmax_v_nle(logit, limit));            \
+            mmax_v_collect(to + count, logit, above);                                \
+            count += (size_t)_mm_popcnt_u32(above);
+        if (bits != 0) {
+            MMAX_SWEEP_BY(2 * MMAX_REGS, left, 1, MMAX_STEP);
+        }
+#        undef MMAX_STEP
+#    else
+        /* Which they are is as good as random: a branch only for several at once. */
         while (bits != 0) {
             uint64_t last = bits;
             MMAX_UNROLL for (int i = 0; i < 4; ++i)
@@ -6577,6 +6587,7 @@ MMAX_INLINE size_t MMAX_(append_above)(mmax_real *to, size_t count, size_t room,
                 last = bits != 0 ? bits : last;
             }
         }
+#    endif
     }
     *next = at;
     return count;
@@ -9129,7 +9140,6 @@ MMAX_STATIC void MMAX_(sparsity)(double *out, const mmax_real *y, const mmax_rea
 #    undef mmax_d_zip_low
 #    undef mmax_d_zip_high
 #    undef mmax_v_collect
-#    undef mmax_m_count
 #    undef mmax_v_as_mask
 #    undef mmax_v_high
 #    undef mmax_v_opaque
