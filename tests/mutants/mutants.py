@@ -637,13 +637,19 @@ m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, c, t
 m = function("MMAX_STATIC void MMAX_(heads)(")
 m("heads: half of them", "max[k] = mmax_v_max(max[k], max[k + MMAX_REGS / 2]);", "", "golden forward")
 
-m = function("MMAX_INLINE size_t MMAX_(append_above)(")
-m("candidates: NaN is none", "const mmax_mask above = mmax_v_nle(logit, limit);",
-  "const mmax_mask above = mmax_v_lt(limit, logit);", "special_cases")
-m = function("MMAX_INLINE size_t MMAX_(append_above)(", "avx2")
-m("candidates: of a row's end, those of its first register", "(uint64_t)mmax_m_bits(above) << k;",
-  "(uint64_t)mmax_m_bits(above);", "golden forward")
+m = function("MMAX_INLINE size_t MMAX_(append_above)(", "sse2")
+m("candidates: NaN is none", "bits |= (uint64_t)mmax_m_bits(mmax_v_nle(logit, limit))",
+  "bits |= (uint64_t)mmax_m_bits(mmax_v_lt(limit, logit))", "special_cases")
+m("candidates: of a row's end, those of its first register", "(uint64_t)mmax_m_bits(mmax_v_nle(logit, limit)) << (first);",
+  "(uint64_t)mmax_m_bits(mmax_v_nle(logit, limit));", "golden forward")
 m("candidates: one too many", "count += bits != 0;", "count += 1;", "golden forward")
+m = function("MMAX_INLINE size_t MMAX_(append_above)(", "avx2")
+m("candidates by registers: NaN is none", "const unsigned above = mmax_m_bits(mmax_v_nle(logit, limit));",
+  "const unsigned above = mmax_m_bits(mmax_v_lt(limit, logit));", "special_cases")
+m("candidates by registers: of a part of a block, no one looks for any", "uint64_t bits = left < MMAX_PAIR;",
+  "uint64_t bits = 2 * (left < MMAX_PAIR); if (bits) { continue; }", "golden forward")
+m = function("MMAX_INLINE __m256 MMAX_(kept_first)(", "avx2")
+m("candidates by registers: not those of the mask", "mmax_kept_lanes[bits]", "mmax_kept_lanes[bits | 1]", "golden forward")
 
 m = function("MMAX_(sums_of_few)(const mmax_real *x")
 m("few candidates: the count is one too low", "int count = 1, top_seen = 0;", "int count = 0, top_seen = 0;", "forward")
