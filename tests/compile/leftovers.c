@@ -1,39 +1,32 @@
-/* Warnings that the including file asks for are alive after the header: each case must fail to compile. */
+/* Warnings that the including file asks for are alive after the header: for each line that says so. */
 #include "multimax.h"
 
-#if CASE == 1
-static int unused_function(void) { return 1; }
-#elif CASE == 2
+static int unused_function(void) { return 1; } /* warned of */
 int sign_conversion(int i);
-int sign_conversion(int i) { return (int)sizeof(char[2]) < i ? 1 : (unsigned)i < i; }
-#elif CASE == 3
+int sign_conversion(int i) { return (int)sizeof(char[2]) < i ? 1 : (unsigned)i < i; } /* warned of */
 float narrowing(double d);
-float narrowing(double d) { return d; }
-#elif CASE == 4
+float narrowing(double d) { return d; } /* warned of */
 int undefined_macro(void);
 int undefined_macro(void)
 {
-#    if NO_SUCH_MACRO
+#if NO_SUCH_MACRO /* warned of */
     return 1;
-#    else
+#else
     return 0;
-#    endif
+#endif
 }
-#elif CASE == 5
 int shadow(int i);
 int shadow(int i)
 {
     {
-        int i = 2;
+        int i = 2; /* warned of */
         (void)i;
     }
     return i;
 }
-#elif CASE == 6
 int uninitialised(void);
 int uninitialised(void)
 {
     int i;
-    return i;
+    return i; /* warned of */
 }
-#endif
