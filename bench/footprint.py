@@ -48,7 +48,7 @@ def main(arguments):
     print("| --- | ---: | ---: | ---: | ---: |")
     with tempfile.TemporaryDirectory() as directory:
         for compiler in filter(shutil.which, compilers):
-            for flags in (["-O0"], ["-Os"], ["-O2"]):
+            for flags in (["-O0"], ["-Os"], ["-O2"], ["-O2", "-DMULTIMAX_NO_AVX512"]):
                 cells = []
                 for names, repeats in (([ONE], 3), (every, 1)):
                     runs = [compile_once(compiler, flags, include, names, directory) for _ in range(repeats)]

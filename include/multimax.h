@@ -114,12 +114,13 @@
  *   MULTIMAX_NO_SIMD         plain C alone: for processors or compilers in doubt, and to debug. Slower.
  *   MULTIMAX_NO_DISPATCH     the best instruction set that the compiler flags allow (-march=native, /arch:AVX2), fixed
  *                            at compile time: less code, but illegal instructions on a lesser processor.
+ *   MULTIMAX_NO_AVX512       nothing above AVX2 is compiled: a third less code, and less time to compile.
  *   MULTIMAX_FILE            the name under which the header includes itself, by default "multimax.h", with quotes.
  *                            A renamed copy needs it: -DMULTIMAX_FILE='"renamed.h"'.
  *
- * MULTIMAX_NO_SIMD, _NO_DISPATCH and _FILE matter where the implementation is compiled: in shared mode in one file, in
- * plain mode in each. Compiled for size (-Os, -Oz) the implementation has half the code and the same bits; rows take up
- * to twice as long, those of up to 128 (f64: 64) entries several times.
+ * The last four matter where the implementation is compiled: in shared mode in one file, in plain mode in each. Compiled
+ * for size (-Os, -Oz) the implementation has half the code and the same bits; rows take up to twice as long, those of up
+ * to 128 (f64: 64) entries several times.
  */
 
 /*
@@ -694,11 +695,14 @@ MMAX_DECLARE const char *mmax_isa_name(mmax_isa isa);
 #        define MMAX_HAVE_WASM128 0
 #    endif
 #    if MMAX_X86 && !defined(MULTIMAX_NO_DISPATCH)
-#        define MMAX_HAVE_SSE2   1
-#        define MMAX_HAVE_AVX2   1
-#        define MMAX_HAVE_AVX512 1
+#        define MMAX_HAVE_SSE2 1
+#        define MMAX_HAVE_AVX2 1
+#        if !defined(MULTIMAX_NO_AVX512)
+#            define MMAX_HAVE_AVX512 1
+#        endif
 #    elif MMAX_X86
-#        if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__)
+#        if defined(__AVX512F__) && defined(__AVX512BW__) && defined(__AVX512DQ__) && defined(__AVX512VL__) && \
+            !defined(MULTIMAX_NO_AVX512)
 #            define MMAX_HAVE_AVX512 1
 #        elif defined(__AVX2__) && (defined(__FMA__) || defined(_MSC_VER))
 #            define MMAX_HAVE_AVX2 1

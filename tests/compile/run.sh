@@ -113,6 +113,9 @@ for macro in MULTIMAX_NO_DISPATCH MULTIMAX_NO_SIMD; do
     case_ "plain, $macro" "$c -D$macro $here/plain.c -o one -lm && $run ./one"
     case_cxx "plain, $macro, C++" "$cpp -D$macro $here/plain.c -o one -lm && $run ./one"
 done
+case_ "plain, MULTIMAX_NO_AVX512: none of it is there" \
+    "$c -O0 -DMULTIMAX_NO_AVX512 -c $here/plain.c -o one.o && $cc one.o -o one -lm && $run ./one &&
+     { $nm one.o | grep -E 'mmax_.*avx512' >left; empty left; }"
 
 # ---- nothing leaves the file ----
 for level in -O0 -O2; do
