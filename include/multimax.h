@@ -3164,8 +3164,9 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
 #        define MMAX_SHIFT_LIMIT  8192.0 /* |max * scale * log2e| from which the maximum is subtracted first */
 /* Weights of at least 2^-MMAX_PLAIN_RANGE are normal numbers, and so are the products that they are made of. */
 #        define MMAX_PLAIN_RANGE 962.0
-#        define MMAX_BIAS        64      /* exponentials are 2^64 times too large, the low ones stay normal */
-#        define MMAX_LOWEST      (-1020) /* exponent at which low entries are held */
+#        define MMAX_BIAS        64 /* exponentials are 2^64 times too large, the low ones stay normal */
+/* exponent at which low entries are held: far enough from an eighth that power * f is a normal number there, too */
+#        define MMAX_LOWEST (-1016.95)
 #    else
 #        define MMAX_POW2_FACTOR        1.0007338523864746
 #        define MMAX_ROUND_TO_EIGHTH    1572864.0f /* 1.5 * 2^20 */
@@ -3839,6 +3840,8 @@ typedef struct MMAX_(scaling) {
 /* Where a weight may be small, products are so many times as large at first: the smaller one is a normal number, too. */
 #        define MMAX_RAISED     MMAX_TWO_TO_64
 #        define MMAX_LEAST_REST 3.469446951953614e-18 /* 2^-58 of the factor: less makes no difference */
+/* 2^-900: low entries alone lose as little, which makes no difference, and 1/sum of it is below the normal numbers. */
+#        define MMAX_NO_LOSS 1.1830521861667747e-271
 #    endif
 
 /* Of sum + lost, f64 only. */
@@ -3849,6 +3852,7 @@ MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(double sum, double lost)
     w.factor = (mmax_real)inverse;
     w.smallest = (mmax_real)(MMAX_REAL_MIN * sum * MMAX_ABOVE_ONE);
 #    if MMAX_PASS_DOUBLE
+    lost = lost < MMAX_NO_LOSS && lost > -MMAX_NO_LOSS ? 0 : lost;
     w.rest = (MMAX_(product_rest)(inverse, sum) - mmax_product(inverse, lost)) * inverse;
     w.rest = w.rest < inverse * MMAX_LEAST_REST && w.rest > inverse * -MMAX_LEAST_REST ? 0 : w.rest;
 #    else
@@ -4248,7 +4252,7 @@ typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMA
 #    define MMAX_FEW_BOUND 1.75
 
 #    if MMAX_PASS_DOUBLE
-/* log(1 + v) for v >= 0: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
+/* log(1 + v) for v >= 0, or 0 up to the smallest normal number: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
  * z = f / (2 + f), only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
 MMAX_INLINE mmax_vec MMAX_(log1p_of)(mmax_vec v)
 {
@@ -4271,7 +4275,8 @@ MMAX_INLINE mmax_vec MMAX_(log1p_of)(mmax_vec v)
     /* log(2) in two parts; the first has 42 bits, its product with k is exact */
     low = mmax_v_fma(k, mmax_v_set(5.4979230187083712e-14), mmax_v_div(mmax_v_keep(is_large, lost), whole));
     low = mmax_v_fma(z, mmax_v_fma(mmax_v_add(z2, z2), series, half_square), low);
-    return mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
+    low = mmax_v_fma(k, mmax_v_set(0.69314718055989033), mmax_v_sub(f, mmax_v_sub(half_square, low)));
+    return mmax_v_keep(mmax_v_nle(v, mmax_v_set(MMAX_REAL_MIN)), low);
 }
 
 MMAX_STATIC double MMAX_(log1p)(double v) { return MMAX_(lane)(MMAX_(log1p_of)(mmax_v_set(v))); }
@@ -5828,6 +5833,15 @@ MMAX_INLINE void MMAX_(slopes_target)(MMAX_(slopes) * t, double g, double s, int
         MMAX_(targets_join)(t, order);
     }
 }
+/* Adds n t times a sum, which may be infinite where t is 0, as n t may be where the sum is. */
+MMAX_INLINE double MMAX_(kink_gradient)(double gradient, double n, double t, double sum)
+{
+    const double factor = n * t;
+    if (t < 0 || t > 0) {
+        return mmax_f64_is_finite(factor) ? mmax_s_dfma(factor, sum, gradient) : mmax_s_dfma(t, n * sum, gradient);
+    }
+    return gradient;
+}
 /* gp += the sums times `factor` */
 MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, const mmax_multimax_params *p,
                                    double factor)
@@ -5844,12 +5858,8 @@ MMAX_INLINE void MMAX_(slopes_end)(MMAX_(slopes) * t, mmax_multimax_grads *gp, c
         }
         gp->t_b[i] = gp->t_b[i] - sums[0];
         gp->t_d[i] = gp->t_d[i] + sums[1];
-        if (p->t_b[i] != 1.0) { /* else 0 times a sum that may be infinite */
-            gp->b[i] = mmax_s_dfma(n * (1 - p->t_b[i]), sums[2], gp->b[i]);
-        }
-        if (p->t_d[i] != 1.0) {
-            gp->d[i] = mmax_s_dfma(n * (1 - p->t_d[i]), sums[3], gp->d[i]);
-        }
+        gp->b[i] = MMAX_(kink_gradient)(gp->b[i], n, 1 - p->t_b[i], sums[2]);
+        gp->d[i] = MMAX_(kink_gradient)(gp->d[i], n, 1 - p->t_d[i], sums[3]);
     }
     if (t->any_nan) {
         MMAX_(poison)(gp, p->order);

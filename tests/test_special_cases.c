@@ -1136,6 +1136,75 @@ static void test_subnormals(void)
     }
 }
 
+static void test_steep_terms(void)
+{
+    TEST("nothing is added to gp where no entry is in a term, however steep it is") {
+        FOR_EACH_ISA(isa) {
+            const double x[2] = {1, 2}, gy[2] = {1, -1}, y[2] = {0.25, 0.75};
+            const int32_t ignored = -1;
+            double gx[2], loss;
+            mmax_multimax_params p = mmax_multimax_identity(2);
+            mmax_multimax_grads gp;
+            memset(&gp, 0, sizeof gp);
+            p.t_b[1] = p.t_d[1] = -8.98846567431158e307;
+            p.b[1] = -10;
+            p.d[1] = 10;
+            CHECK(mmax_multimax_backward_f64(gx, &gp, gy, y, x, &p, mmax_row(2)) == MMAX_OK &&
+                      mmax_seglu_backward_f64(gx, &gp, gy, x, &p, mmax_row(2)) == MMAX_OK &&
+                      mmax_multimax_loss_f64(&loss, gx, &gp, x, &p, mmax_labels(&ignored), mmax_row(2)) == MMAX_OK,
+                  "isa %d", (int)isa);
+            CHECK(bits_of(gp.b[1]) == 0 && bits_of(gp.d[1]) == 0, "isa %d: %g %g", (int)isa, gp.b[1], gp.d[1]);
+        }
+    }
+}
+
+static void test_no_underflow(void)
+{
+    TEST("entries far below the maximum, and masks, take no product below the normal numbers") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == FORWARD && (strstr(f->name, "softmax_") == f->name || f->order)) {
+                        static const double low[] = {-800, -1000, -1e5, -1e30};
+                        for (size_t k = 0; k <= COUNT(low) && n > 1 && !has(f, ELEMENTWISE); ++k) {
+                            call c = call_of(f, 9, n, NORMAL_1, 23);
+                            mmax_multimax_params identity = mmax_multimax_identity(f->order);
+                            c.p = &identity;
+                            for (size_t i = 0; i < 9 * n; ++i) {
+                                if (i % 2 && k < COUNT(low)) {
+                                    set(f, c.array[X], i, low[k]);
+                                } else if (i % 2) {
+                                    set_special(f, c.array[X], i, MINUS_INF);
+                                }
+                            }
+                            feclearexcept(FE_ALL_EXCEPT);
+                            check_ok(f, &c);
+                            CHECK(!fetestexcept(FE_UNDERFLOW), AT ": underflow, %u", AT_ARGS(f, n), (unsigned)k);
+                        }
+                    }
+    }
+    TEST("a loss below the smallest normal number is 0") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == LOSS && n > 1) {
+                        static const double low[] = {-709, -730, -747, -1000};
+                        for (size_t k = 0; k < COUNT(low); ++k) {
+                            call c = call_of(f, 1, n, NORMAL_1, 24);
+                            mmax_multimax_params identity = mmax_multimax_identity(f->order);
+                            c.p = &identity;
+                            for (size_t i = 0; i < n; ++i) {
+                                set(f, c.array[X], i, i == 0 ? 0 : low[k]);
+                            }
+                            index_storage[0] = 0;
+                            check_ok(f, &c);
+                            CHECK(row_storage[0] == 0 || row_storage[0] >= 2.2250738585072014e-308, AT ": loss %g",
+                                  AT_ARGS(f, n), row_storage[0]);
+                        }
+                    }
+    }
+}
+
 /* Everything in the floating-point environment but the exception flags. */
 static unsigned environment(void)
 {
@@ -1763,6 +1832,8 @@ int main(void)
     test_values();
     test_overflow();
     test_subnormals();
+    test_steep_terms();
+    test_no_underflow();
     test_environment();
     test_in_place();
     test_null();

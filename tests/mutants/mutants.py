@@ -563,7 +563,7 @@ m("gp: grad_scale does not count", "lost), factor)", "lost), 1)", "losses")
 m("gp: the targets' sum has overflowed, what it lost is NaN", "mmax_only_if(mmax_f64_is_finite(lost), lost)", "lost",
   "losses")
 m("gp: wrong sign of t_b", "gp->t_b[i] - sums[0]", "gp->t_b[i] + sums[0]", "golden")
-m("gp: d of the second order without its factor", "n * (1 - p->t_d[i])", "(1 - p->t_d[i])", "golden")
+m("gp: d of the second order without its factor", "gp->d[i], n,", "gp->d[i], 1,", "golden")
 m("gp: order 1 writes the second entries", "i < p->order", "i < 2", "api")
 m("gp: is set, not added to", "gp->t_d[i] = gp->t_d[i] + sums[1];", "gp->t_d[i] = sums[1];", "api")
 
@@ -632,6 +632,18 @@ m("turns: none between kinks", "first / (first - last)", "last / (first - last)"
 m("turns: none below the first kink", ": to - mmax_product(length, last / (last - first))", ": to", "passes")
 m("turns: a flat piece does not begin to fall", "(first >= 0 && last < 0)", "(first > 0 && last < 0)", "losses")
 m("turns: sigma does not fall from a kink", "= last >= 0 && MMAX_(slope)(p, c, to, 1) < 0;", "= 0;", "passes losses")
+
+m = function("MMAX_INLINE MMAX_(origin) MMAX_(origin_of)(const MMAX_(extremes)")
+m("origin: low entries are held where their powers are subnormal", "(MMAX_LOWEST - MMAX_BIAS)", "(-1020 - MMAX_BIAS)",
+  "special_cases")
+m = function("MMAX_INLINE MMAX_(scaling) MMAX_(scaling_of)(")
+m("scaling: what low entries lose is multiplied", "lost < MMAX_NO_LOSS && lost > -MMAX_NO_LOSS ? 0 : lost", "lost + 0",
+  "special_cases")
+m = function("MMAX_INLINE mmax_vec MMAX_(log1p_of)(")
+m("log1p: subnormal numbers stay", "mmax_v_nle(v, mmax_v_set(MMAX_REAL_MIN))", "mmax_v_le(v, v)", "special_cases")
+m = function("MMAX_INLINE double MMAX_(kink_gradient)(")
+m("gp: the factor of a steep term overflows", "mmax_s_dfma(t, n * sum, gradient)", "mmax_s_dfma(factor, sum, gradient)",
+  "special_cases")
 
 # ---- sparsemax and entmax15 ----
 m = function("MMAX_STATIC void MMAX_(heads)(")
@@ -790,9 +802,8 @@ m("backward: what is shrunk stays so", "r.shrunk = (mmax_real)MMAX_SHRUNK;", "",
 m = function("MMAX_INLINE void MMAX_(back_gradients)(")
 m("backward: one factor for scale and shrinking", "c->scale > (double)r->shrunk * MMAX_REAL_MAX", "0", "backward")
 m("backward: large gradients are not restored", "c->scale / (double)r->shrunk", "c->scale", "special_cases")
-m = function("MMAX_INLINE void MMAX_(slopes_end)(")
-m("gp: an absent term is 0 times its sum, b", "if (p->t_b[i] != 1.0) {", "if (1) {", "special_cases")
-m("gp: an absent term is 0 times its sum, d", "if (p->t_d[i] != 1.0) {", "if (1) {", "special_cases")
+m = function("MMAX_INLINE double MMAX_(kink_gradient)(")
+m("gp: an absent term is 0 times its sum", "if (t < 0 || t > 0) {", "if (1) {", "special_cases")
 
 m = function("MMAX_INLINE double MMAX_(few_loss)(")
 m("threshold loss: the target counts twice", "(above > 0) & (i != target)", "above > 0", "losses")
