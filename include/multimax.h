@@ -46,11 +46,11 @@
  *   backward               NaN or +inf in an active entry of x, y or gy makes the row's active gx NaN, and gp (seglu:
  *                          that entry and gp). Where y = 0 (log functions: y = -inf; tanhmax and seglu: x = -inf)
  *                          gx = 0, nothing is added to gp, and gy is not used, whatever it holds.
- *   all entries equal      1/n each: softmax, multimax, sparsemax, entmax15, evsoftmax
+ *   all entries equal      1/n each, within the error: softmax, multimax, sparsemax, entmax15, evsoftmax
  *   values of any size     finite, no overflow. A score beyond the range of the type, or a sigma, that overflows to
  *                          -inf gives 0, to +inf a NaN row; in tanhmax either gives a NaN row, in seglu the infinity.
  *   |y| < FLT_MIN, DBL_MIN 0: forward functions never produce subnormal numbers. The floating-point environment is
- *                          not changed.
+ *                          not changed; its exception flags, which are sticky, may be raised.
  *   rows = 0 or cols = 0   MMAX_OK before any other check; nothing is touched, pointers may be NULL
  *   in place               an output may be exactly one of the inputs: same pointer, same stride (one row: any stride).
  *                          Inputs may overlap freely.
@@ -315,7 +315,9 @@ MMAX_DECLARE mmax_status mmax_seglu_f64(double *y, const double *x, const mmax_m
  * gx may be gy, y or x. An entry with y = 0 has gx = 0. What they return is as in forward.
  * error: at most 4.2 roundings of the terms that gx is added up from, given y, 10 of those of gp. Weights that are
  * computed again, those of tanhmax and the logarithms, count as 0 below the smallest normal number. gp's terms are
- * products of the type, which may overflow.
+ * products of the type, which may overflow. Products on the way may lie beyond the normal numbers where scale, sigma'
+ * or the ratio of two gradients is extreme (some 1e12 and more with weights or gradients of 1e-20): digits are lost
+ * then or, where a product overflows, gx is NaN; not in softmax, evsoftmax and sparsemax.
  * With gp: gx or gp may be NULL, not both; gp is added to, overlaps no array, and is NaN after a NaN row.
  */
 
