@@ -3167,7 +3167,7 @@ MMAX_INLINE void MMAX_(prepare)(MMAX_(call) * c, double scale, const mmax_multim
 /* Weights of at least 2^-MMAX_PLAIN_RANGE are normal numbers, and so are the products that they are made of. */
 #        define MMAX_PLAIN_RANGE 962.0
 #        define MMAX_BIAS        64 /* exponentials are 2^64 times too large, the low ones stay normal */
-/* exponent at which low entries are held: far enough from an eighth that power * f is a normal number there, too */
+/* The exponent at which low entries are held: not a multiple of 1/8, as power * f is to be a normal number there, too. */
 #        define MMAX_LOWEST (-1016.95)
 #    else
 #        define MMAX_POW2_FACTOR        1.0007338523864746
@@ -4254,8 +4254,9 @@ typedef void (*MMAX_(end))(const MMAX_(group) *, const MMAX_(batch) *, const MMA
 #    define MMAX_FEW_BOUND 1.75
 
 #    if MMAX_PASS_DOUBLE
-/* log(1 + v) for v >= 0, or 0 up to the smallest normal number: 1 + v = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z),
- * z = f / (2 + f), only what is small is rounded more than once: 2 z = f - f^2/2 + z f^2/2. */
+/* log(1 + v) for v >= 0, or 0 where v is not above the smallest normal number: 1 + v = 2^k (1 + f), 1 + f in
+ * [sqrt(1/2), sqrt(2)]. Of log(1 + f) = 2 artanh(z), z = f / (2 + f), only what is small is rounded more than once:
+ * 2 z = f - f^2/2 + z f^2/2. */
 MMAX_INLINE mmax_vec MMAX_(log1p_of)(mmax_vec v)
 {
     const mmax_vec one = mmax_v_set(1), whole = mmax_v_opaque(mmax_v_add(one, v)), shadow = mmax_v_sub(whole, one);
