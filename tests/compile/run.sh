@@ -134,7 +134,7 @@ case_ "none in declarations, and none beside the implementation" \
 case_cxx "none in C++" \
     "left_macros $cxx -x c++ -std=c++11 -I$include -dD -E $here/unused.c >left; empty left"
 case_ "the including file's warnings stay alive" \
-    "LC_ALL=C $c -Wno-error -c $here/leftovers.c -o leftovers.o 2>warnings;
+    "LC_ALL=C $c -Wno-error -c $here/leftovers.c -o leftovers.o 2>warnings &&
      grep -n 'warned of' $here/leftovers.c | cut -d: -f1 >expected;
      sed -n 's/^.*leftovers\.c:\([0-9]*\):[0-9]*: warning:.*/\1/p' warnings | sort -nu | diff expected -"
 
