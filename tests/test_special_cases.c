@@ -1776,7 +1776,8 @@ static double roundings_of_sums(void)
             }                                                                                                         \
             mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                            \
             for (int i = 0; i < n; ++i) {                                                                             \
-                const double error = (double)((long double)y[i] - ((long double)x[i] + (1 - sum) / n));               \
+                const long double share = (1 - sum) / n;                                                              \
+                const double error = (double)((long double)y[i] - (x[i] + share));                                    \
                 CHECK(fabs(error) * n <= roundings_of_sums() * (epsilon), "isa %d, entry %d of %d: wrong by %g", isa, \
                       i, n, error);                                                                                   \
             }                                                                                                         \
