@@ -1125,13 +1125,15 @@ MMAX_INLINE void mmax_default_stride(size_t *stride, const mmax_shape *s)
 }
 
 /* Everything that section "errors" of the interface lists, in the order of the status values. Fills in the defaults
- * of s and t. `extra` is what the caller found wrong with its own arguments. */
-MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size_t count, size_t size,
+ * of s and t. `extra` is what the caller found wrong with its own arguments. Loops are unrolled: a question whose
+ * answer the compiler knows takes no time of a call on one short row. */
+MMAX_INLINE mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size_t count, size_t size,
                                    mmax_status extra, mmax_targets *t)
 {
     const size_t limit = SIZE_MAX / 2;
     mmax_measures m;
-    for (size_t i = 0; i < count; ++i) {
+    MMAX_UNROLL for (size_t i = 0; i < count; ++i)
+    {
         const int role = arrays[i].role;
         if (!arrays[i].p && role != MMAX_GX_OR_NULL && role != MMAX_GP && role != MMAX_ROWS_OR_NULL) {
             return MMAX_ERR_NULL;
@@ -1155,7 +1157,8 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
     m.stride[MMAX_Y] = s->y_stride;
     m.stride[MMAX_GX] = m.stride[MMAX_GX_OR_NULL] = s->gx_stride;
     m.stride[MMAX_GY] = s->gy_stride;
-    for (size_t i = 0; i < count; ++i) {
+    MMAX_UNROLL for (size_t i = 0; i < count; ++i)
+    {
         const size_t stride = m.stride[arrays[i].role];
         if (arrays[i].p && arrays[i].role < MMAX_GP &&
             (stride < s->cols || (s->rows > 1 && stride > (limit / size - s->cols) / (s->rows - 1)))) {
@@ -1180,8 +1183,10 @@ MMAX_STATIC mmax_status mmax_check(mmax_shape *s, const mmax_array *arrays, size
     if (t && mmax_check_targets(t, s) != MMAX_OK) {
         return MMAX_ERR_PARAM;
     }
-    for (size_t i = 0; i < count; ++i) {
-        for (size_t j = 0; j < count; ++j) {
+    MMAX_UNROLL for (size_t i = 0; i < count; ++i)
+    {
+        MMAX_UNROLL for (size_t j = 0; j < count; ++j)
+        {
             if (i != j && arrays[i].output && mmax_collide(&arrays[i], &arrays[j], &m)) {
                 return MMAX_ERR_ALIAS;
             }

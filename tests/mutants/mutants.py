@@ -34,7 +34,7 @@ m("alias: same pointer is enough for in place", "p == q && a_stride == b_stride"
 m = function("MMAX_INLINE void mmax_default_stride(")
 m("shape: strides matter for one row", "*stride == 0 || s->rows == 1", "*stride == 0", "special_cases")
 
-m = function("MMAX_STATIC mmax_status mmax_check(")
+m = function("MMAX_INLINE mmax_status mmax_check(")
 m("shape: stride one below cols passes", "(stride < s->cols ||", "(stride + 1 < s->cols ||", "special_cases")
 m("shape: length one above cols passes", "s->lengths[row] > s->cols", "s->lengths[row] > s->cols + 1", "special_cases")
 m("shape: rows * stride may overflow", "(s->rows > 1 && stride > (limit / size - s->cols) / (s->rows - 1))", "0",
