@@ -1343,6 +1343,10 @@ static void test_in_place(void)
                                 if (f->kind == LOSS) {
                                     c.per_row = c.array[OUT];
                                     check_refused(f, &c, MMAX_ERR_ALIAS, "a loss that overlaps the gradient");
+                                    if (has(f, HAS_GP)) {
+                                        c.per_row = &c.gp->d[1];
+                                        check_refused(f, &c, MMAX_ERR_ALIAS, "a loss that overlaps gp");
+                                    }
                                 }
                             }
                             if (has(f, HAS_GP)) {
@@ -1745,6 +1749,27 @@ static void test_bottom_of_support(void)
     }
 }
 
+/* Powers of two that go from the scale to the entries change nothing. */
+static void test_subnormal_scale(void)
+{
+    TEST("a scale below the normal numbers keeps its digits") {
+        FOR_EACH_ISA(isa)
+            for (int half = 0; half < 2; ++half) {
+                double x[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, DBL_MAX}, y[10], expected[10];
+                mmax_shape s = mmax_row(10);
+                s.scale = 1e-310;
+                (half ? mmax_entmax15_f64 : mmax_sparsemax_f64)(y, x, s);
+                x[9] = ldexp(DBL_MAX, -900);
+                s.scale = ldexp(1e-310, 900);
+                (half ? mmax_entmax15_f64 : mmax_sparsemax_f64)(expected, x, s);
+                for (int i = 0; i < 10; ++i) {
+                    CHECK(fabs(y[i] - expected[i]) <= DBL_EPSILON / 8, "isa %d half %d: %.17g, not %.17g", (int)isa,
+                          half, y[i], expected[i]);
+                }
+            }
+    }
+}
+
 /* Of the sums below: none where long double has more digits than double, which it has not under Valgrind. */
 static double roundings_of_sums(void)
 {
@@ -1845,6 +1870,7 @@ int main(void)
     test_param_errors();
     test_size_of_values();
     test_bottom_of_support();
+    test_subnormal_scale();
     test_digits_of_tau();
     test_long_losses();
     return check_report();

@@ -30,6 +30,8 @@ m("alias: interleaved rows must leave a gap after", "<= a_stride * m->size)", "<
 m("alias: interleaved rows may overlap by one", "offset + row <= a_stride * m->size",
   "offset + row <= a_stride * m->size + m->size", "special_cases")
 m("alias: same pointer is enough for in place", "p == q && a_stride == b_stride", "p == q", "special_cases")
+m("alias: a loss may overlap gp", "!a->p || !b->p", "!a->p || !b->p || !(a->role < MMAX_GP || b->role < MMAX_GP)",
+  "special_cases")
 
 m = function("MMAX_INLINE void mmax_default_stride(")
 m("shape: strides matter for one row", "*stride == 0 || s->rows == 1", "*stride == 0", "special_cases")
@@ -646,6 +648,10 @@ m("gp: the factor of a steep term overflows", "mmax_s_dfma(t, n * sum, gradient)
   "special_cases")
 
 # ---- sparsemax and entmax15 ----
+m = function("MMAX_INLINE void MMAX_(set_units)(", "avx2")
+m("entmax15: a subnormal scale is halved first", "2 * c->scale : c->scale;", "2 * c->scale : 2 * w->unit;",
+  "special_cases")
+
 m = function("MMAX_STATIC void MMAX_(heads)(")
 m("heads: half of them", "max[k] = mmax_v_max(max[k], max[k + MMAX_REGS / 2]);", "", "golden forward")
 
