@@ -2,7 +2,7 @@
 # run.sh [PATTERN...]: the header with other compilers, flags and machines than those of the presets. One line a case:
 # compiler, flags, and what came of it, among it the arithmetic whose pinned checksums each instruction set gave.
 #
-#     sh tests/compilers/run.sh                         all: some 15 minutes on one core
+#     sh tests/compilers/run.sh                         all: two hours and more on one core
 #     sh tests/compilers/run.sh s390x 'clang-19*-O2'    the cases whose name begins with one of the patterns
 #
 # Everything on Debian 12 as root; what is not there is skipped:
