@@ -1755,16 +1755,16 @@ static void test_subnormal_scale(void)
     TEST("a scale below the normal numbers keeps its digits") {
         FOR_EACH_ISA(isa)
             for (int half = 0; half < 2; ++half) {
-                double x[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, DBL_MAX}, y[10], expected[10];
+                double x[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, DBL_MAX}, y[10], scaled_y[10];
                 mmax_shape s = mmax_row(10);
                 s.scale = 1e-310;
                 (half ? mmax_entmax15_f64 : mmax_sparsemax_f64)(y, x, s);
                 x[9] = ldexp(DBL_MAX, -900);
                 s.scale = ldexp(1e-310, 900);
-                (half ? mmax_entmax15_f64 : mmax_sparsemax_f64)(expected, x, s);
+                (half ? mmax_entmax15_f64 : mmax_sparsemax_f64)(scaled_y, x, s);
                 for (int i = 0; i < 10; ++i) {
-                    CHECK(fabs(y[i] - expected[i]) <= DBL_EPSILON / 8, "isa %d half %d: %.17g, not %.17g", (int)isa,
-                          half, y[i], expected[i]);
+                    CHECK(fabs(y[i] - scaled_y[i]) <= DBL_EPSILON / 8, "isa %d half %d: %.17g, not %.17g", (int)isa,
+                          half, y[i], scaled_y[i]);
                 }
             }
     }
