@@ -225,4 +225,35 @@ case_ "a copy in a folder that is not an include directory" \
      $c99 -I. -fsyntax-only $here/vendored.c &&
      $c99 $small -I. $here/vendored.c -o vendored -lm && $run ./vendored"
 
+# ---- what the compiler is told about numbers ----
+# refuses COMMAND TEXT: whether the command fails with an error that matches.
+refuses() {
+    if eval "LC_ALL=C $1" >said 2>&1; then
+        echo "it compiles: $1"
+        return 1
+    fi
+    grep -E 'error:' said | grep -Ei "$2" >/dev/null || { cat said; return 1; }
+}
+for flag in -fsingle-precision-constant '-Xclang -cl-single-precision-constant'; do
+    echo 'typedef char constants_are_floats[sizeof(1.0) == sizeof(float) ? 1 : -1];' >constants.c
+    if $cc $flag -fsyntax-only constants.c 2>/dev/null; then
+        case_ "constants that are floats are refused, $flag" \
+            "refuses '$cc -std=c99 $flag -I$include -fsyntax-only $here/plain.c' 'constants.*double'"
+        case_ "and where the implementation is compiled in shared mode" \
+            "refuses '$cc $flag $extern_ -I$include -fsyntax-only $here/implementation.c' 'constants.*double'"
+        case_cxx "and in C++" \
+            "refuses '$cxx -x c++ -std=c++11 $flag -I$include -fsyntax-only $here/plain.c' 'constants.*double'"
+    fi
+done
+# AVR's double has 4 bytes: what its compiler says of it, said by this one.
+small_double="-U__SIZEOF_DOUBLE__ -D__SIZEOF_DOUBLE__=4 -U__DBL_MANT_DIG__ -D__DBL_MANT_DIG__=24"
+if [ "$(echo __SIZEOF_DOUBLE__ | $cc -E -P -)" = 8 ]; then
+    case_ "a double of 4 bytes is refused" \
+        "refuses '$cc -std=c99 $small_double -I$include -fsyntax-only $here/plain.c' 'double of 8'"
+    case_ "also where declarations are all" \
+        "refuses '$cc -std=c99 $small_double $extern_ -I$include -fsyntax-only $here/plain.c' 'double of 8'"
+    case_cxx "and in C++" \
+        "refuses '$cxx -x c++ -std=c++11 $small_double -I$include -fsyntax-only $here/plain.c' 'double of 8'"
+fi
+
 echo "all compile cases passed with $cc${cxx:+ and $cxx}"
