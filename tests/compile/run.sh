@@ -256,4 +256,19 @@ if [ "$(echo __SIZEOF_DOUBLE__ | $cc -E -P -)" = 8 ]; then
         "refuses '$cxx -x c++ -std=c++11 $small_double -I$include -fsyntax-only $here/plain.c' 'double of 8'"
 fi
 
+# ---- at the link ----
+# gcc compiles there and warns of what it sees then; -flto=auto says no word on how.
+lto=-flto
+if echo 'int main(void) { return 0; }' >link.c && $cc -flto=auto link.c -o link 2>/dev/null; then
+    lto=-flto=auto
+fi
+if $cc $lto link.c -o link 2>/dev/null && $run ./link; then
+    check=$here/../configurations/check_isa.c
+    case_ "$lto: no warning, plain" "$c99 -O2 $lto -I$include $check -o link -lm && $run ./link"
+    case_ "$lto: no warning, with a file of shared mode" \
+        "$c99 -O2 $lto $extern_ $one -I$include $check $here/implementation.c -o link -lm && $run ./link"
+else
+    echo "skip  -flto"
+fi
+
 echo "all compile cases passed with $cc${cxx:+ and $cxx}"
