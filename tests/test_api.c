@@ -283,6 +283,7 @@ static double sparsity(const function *f, const call *c, size_t n)
     if (reference == 0) {
         call s = *c;
         s.array[OUT] = y;
+        s.s.scale = 1;
         CHECK(softmax->run(&s) == MMAX_OK, "softmax");
         reference = 1;
         for (size_t i = 0; i < n; ++i) {
@@ -319,7 +320,7 @@ static void test_metrics(void)
 {
     static const double thresholds[] = {0, -1.5, 0.75, 2, -1e9, 1e9};
     static const law laws[] = {NORMAL_1, NORMAL_4, TIES, MASKED, EQUAL, ONE_HOT};
-    TEST("metrics by their definitions; thresholds apply to x unscaled; reference 0 is softmax(scale * x)_min") {
+    TEST("metrics by their definitions; thresholds apply to x unscaled; reference 0 is softmax(x)_min") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n)
@@ -466,15 +467,34 @@ static void test_metrics(void)
                   "%g", out);
         }
     }
-    TEST("sparsity is NaN where the softmax that gives the reference is") {
+    TEST("sparsity: the reference is the row's softmax at temperature 1, whatever the scale") {
+        FOR_EACH_ISA(isa)
+            for (double scale = 1.0 / 64; scale <= 64; scale *= 2) {
+                const float x[3] = {2, 1.8f, -1};
+                const double x64[3] = {2, 1.8, -1}, weights = exp(0.0) + exp(-0.2) + exp(-3.0);
+                const double reference = exp(-3.0) / weights;
+                const double y_l = exp(-3 * scale) / (1 + exp(-0.2 * scale) + exp(-3 * scale));
+                const double right = exp(-y_l / reference);
+                float y[3];
+                double y64[3], out = -1;
+                mmax_shape s = mmax_row(3);
+                s.scale = scale;
+                CHECK(mmax_softmax_f32(y, x, s) == MMAX_OK && mmax_softmax_f64(y64, x64, s) == MMAX_OK, "softmax");
+                CHECK(mmax_sparsity_f32(&out, y, x, 0, 0, s) == MMAX_OK && fabs(out - right) <= 1e-6,
+                      "scale %g: %g, not %g", scale, out, right);
+                CHECK(mmax_sparsity_f64(&out, y64, x64, 0, 0, s) == MMAX_OK && fabs(out - right) <= 1e-13,
+                      "scale %g: %.17g, not %.17g", scale, out, right);
+            }
+    }
+    TEST("sparsity: a scale under which scores overflow does not touch the reference, which has underflowed here") {
         FOR_EACH_ISA(isa) {
             const float x[4] = {1e30f, -1e30f, 0, 0.25f}, y[4] = {0.5f, 0.25f, 0.125f, 0.125f};
             const double x64[4] = {1e300, -1e300, 0, 0.25}, y64[4] = {0.5, 0.25, 0.125, 0.125};
             mmax_shape s = mmax_row(4);
             double out = 0;
             s.scale = 1e30;
-            CHECK(mmax_sparsity_f32(&out, y, x, 0.5, 0, s) == MMAX_OK && is_nan_double(out), "%g", out);
-            CHECK(mmax_sparsity_f64(&out, y64, x64, 0.5, 0, s) == MMAX_OK && is_nan_double(out), "%g", out);
+            CHECK(mmax_sparsity_f32(&out, y, x, 0.5, 0, s) == MMAX_OK && out == 0, "%g", out);
+            CHECK(mmax_sparsity_f64(&out, y64, x64, 0.5, 0, s) == MMAX_OK && out == 0, "%g", out);
         }
     }
     TEST("metrics are NaN where there is a NaN in the row of x or y, and where no entry counts") {

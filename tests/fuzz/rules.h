@@ -196,7 +196,7 @@ static void examine(const input *in, const call *c)
             row.s[i] = oracle_score(&o, get(f, c->array[X], i), row.scale);
             s = reach = row.s[i].hi;
             row.weightless = row.weightless && is_masked(row.s[i]);
-            if (f->kind == METRIC && (!has(f, HAS_REFERENCE) || c->reference > 0)) {
+            if (f->kind == METRIC) {
                 continue; /* the scale has no part in it */
             }
             if (o.p && !is_masked(row.s[i])) {
