@@ -1208,6 +1208,70 @@ static void test_no_underflow(void)
     }
 }
 
+/* softmax alone, in double: the gradient of entry i where it is beyond doubt, else 0. */
+static double sure_gradient(const function *f, const call *c, size_t i)
+{
+    const size_t n = c->s.cols, row = i / n * n;
+    double max = -HUGE_VAL, sum = 0, mean = 0, w, g;
+    for (size_t j = row; j < row + n; ++j) {
+        max = fmax(max, get(f, c->array[X], j));
+    }
+    for (size_t j = row; j < row + n; ++j) {
+        const double e = exp(get(f, c->array[X], j) - max);
+        sum += e;
+        mean += f->kind == BACKWARD ? e * get(f, c->array[GY], j) : 0;
+    }
+    mean /= sum;
+    w = exp(get(f, c->array[X], i) - max) / sum;
+    if (w < 2 * FLT_MIN) { /* the weight may be 0 */
+        return 0;
+    }
+    if (f->kind == LOSS) {
+        const double target = index_storage[i / n] == (int32_t)(i % n) ? 1 : 0;
+        return fabs(w - target) > 1e-3 * w ? (w - target) * c->t.grad_scale : 0;
+    }
+    g = get(f, c->array[GY], i) - mean;
+    return fabs(g) > 1e-3 * fabs(mean) ? w * g : 0;
+}
+
+static void test_small_gradients(void)
+{
+    TEST("a gradient below the smallest normal number is 0, no other is: sharp rows, a small gy or grad_scale") {
+        static const double sizes[2][4] = {{1, 1e-4, 1e-8, 1e-30}, {1, 1e-32, 1e-64, 1e-240}}; /* f32, f64 */
+        static const double scales[] = {0, 0.25, 3};
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 3; n <= 1100 && (f->kind == BACKWARD || f->kind == LOG_BACKWARD || f->kind == LOSS);
+                     n = n * 5 + 1) {
+                    for (size_t k = 0; k < 24; ++k) {
+                        const int wide = f->size == 8, softmax = strcmp(f->name, "softmax_backward_f32") == 0 ||
+                                                                 strcmp(f->name, "softmax_loss_f32") == 0;
+                        const double size = sizes[wide][k % 4], spread = wide ? 240.0 : 30.0;
+                        call c = call_of(f, 7, n, NORMAL_1, 240 + k);
+                        for (size_t i = 0; i < 7 * n; ++i) {
+                            set(f, c.array[X], i, spread * get(f, c.array[X], i));
+                            set(f, c.array[GY], i, size * get(f, c.array[GY], i));
+                        }
+                        c.s.scale = scales[k / 4 % 3];
+                        c.t.grad_scale = size;
+                        c.t.label_smoothing = k / 12 ? 0.1 : 0;
+                        make_y(f, &c);
+                        check_ok(f, &c);
+                        for (size_t i = 0; i < 7 * n; ++i) {
+                            const double gx = get(f, c.array[OUT], i);
+                            CHECK(!is_subnormal_at(f, c.array[OUT], i), AT ": gx[%u] is %g, gy or grad_scale %g",
+                                  AT_ARGS(f, n), (unsigned)i, gx, size);
+                            if (softmax && c.s.scale == 0 && c.t.label_smoothing == 0) {
+                                const double g = sure_gradient(f, &c, i);
+                                CHECK(fabs(g) < 1.01 * FLT_MIN || fabs(gx - g) <= 1e-2 * fabs(g),
+                                      AT ": gx[%u] is %g, not %g", AT_ARGS(f, n), (unsigned)i, gx, g);
+                            }
+                        }
+                    }
+                }
+    }
+}
+
 /* Everything in the floating-point environment but the exception flags. */
 static unsigned environment(void)
 {
@@ -1863,6 +1927,7 @@ int main(void)
     test_subnormals();
     test_steep_terms();
     test_no_underflow();
+    test_small_gradients();
     test_environment();
     test_in_place();
     test_null();
