@@ -29,6 +29,13 @@ static mmax_shape with_lengths(mmax_shape s, const work *w)
     return s;
 }
 
+static mmax_targets targets_of(const work *w)
+{
+    mmax_targets t = mmax_labels(w->index);
+    t.grad_scale = w->size;
+    return t;
+}
+
 static mmax_multimax_grads grads; /* sums up what nobody reads */
 
 #define T       float

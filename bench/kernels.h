@@ -21,6 +21,7 @@ typedef struct work {
     double *per_row;         /* losses and metrics */
     const int32_t *index;    /* the true class of every row */
     const uint32_t *lengths; /* of every row half to all of cols, for functions named so */
+    double size;             /* of gy, and the grad_scale of losses */
 } work;
 
 /* FORWARD writes y; BACKWARD reads gy and y (some also x), writes gx; LOSS reads x, writes gx; VALUE is a loss without its

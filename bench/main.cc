@@ -1,5 +1,6 @@
 // main.cc: times every kernel on every shape with Google Benchmark. A benchmark's name is
-// FUNCTION_TYPE/BY/ROWSxCOLS/sdS, S being the standard deviation of the logits:
+// FUNCTION_TYPE/BY/ROWSxCOLS/sdS, S being the standard deviation of the logits, and sdS-gG where gy, or the grad_scale
+// of a loss, has the size G instead of 1:
 //
 //     bench                                                  what report.py makes its tables of: some minutes
 //     bench --all                                            everything: hours
@@ -31,6 +32,9 @@ const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},  
                             {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}, {1, 8}};
 const Shape backward_shapes[] = {{512, 64}, {128, 256}, {32, 1024}, {8, 4096}}; // their arrays fit L2
 const int spreads[] = {1, 4, 30};
+// Sharp rows and the mean over a batch make gradients below the normal numbers.
+const Shape sharp_backward = {256, 1024}, sharp_loss = {64, 4096};
+const double sizes[] = {1e-4, 1e-8};
 
 struct Case {
     const kernel *k;
@@ -39,12 +43,16 @@ struct Case {
     Shape shape;
     int spread;
     accuracy found;
+    double size = 1;
 
     bool own() const { return isa != MMAX_ISA_COUNT; }
     std::string name() const
     {
         return std::string(k->function) + (k->f64 ? "_f64/" : "_f32/") + by + "/" + std::to_string(shape.rows) + "x" +
-               std::to_string(shape.cols) + "/sd" + std::to_string(spread);
+               std::to_string(shape.cols) + "/sd" + std::to_string(spread) +
+               (size == 1     ? ""
+                : size > 1e-6 ? "-g1e-4"
+                              : "-g1e-8");
     }
 };
 
@@ -56,7 +64,7 @@ class Arrays {
     work fill(const Case &c)
     {
         const size_t n = c.shape.rows * c.shape.cols;
-        work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr};
+        work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, c.size};
         while (normals.size() < n) {
             normals.push_back(distribution(generator));
         }
@@ -73,18 +81,18 @@ class Arrays {
         void **arrays[] = {&w.x, &w.y, &w.gy, &w.gx};
         for (size_t a = 0; a < 4; ++a) {
             if (c.k->f64) {
-                *arrays[a] = fill_one<double>(a, n, c.spread);
+                *arrays[a] = fill_one<double>(a, n, c);
             } else {
-                *arrays[a] = fill_one<float>(a, n, c.spread);
+                *arrays[a] = fill_one<float>(a, n, c);
             }
         }
         return w;
     }
 
   private:
-    // x from N(0, spread^2), gy from N(0, 1), the outputs 0. The arrays start at cache lines that differ modulo 4096:
+    // x from N(0, spread^2), gy from N(0, size^2), the outputs 0. The arrays start at cache lines that differ modulo 4096:
     // else a store may seem to be what the next load waits for.
-    template <class T> T *fill_one(size_t a, size_t n, int spread)
+    template <class T> T *fill_one(size_t a, size_t n, const Case &c)
     {
         const size_t skew = 1088 * a, bytes = n * sizeof(T) + skew + 64;
         std::vector<char> &store = bytes_of[a];
@@ -95,7 +103,9 @@ class Arrays {
         size_t space = store.size();
         T *t = reinterpret_cast<T *>(static_cast<char *>(std::align(64, 1, start, space)) + skew);
         for (size_t i = 0; i < n; ++i) {
-            t[i] = static_cast<T>(a == 0 ? static_cast<float>(spread) * normals[i] : a == 2 ? normals[n - 1 - i] : 0);
+            t[i] = a == 0   ? static_cast<T>(static_cast<float>(c.spread) * normals[i])
+                   : a == 2 ? static_cast<T>(c.size) * static_cast<T>(normals[n - 1 - i])
+                            : 0;
         }
         return t;
     }
@@ -137,7 +147,7 @@ void run(benchmark::State &state, Case &c, Arrays &arrays)
     if (c.k->close) {
         c.k->close(opened);
     }
-    if (!c.found.measured) {
+    if (!c.found.measured && c.size == 1) {
         c.found = accuracy_of(c.k, &w);
     }
     const double entries = static_cast<double>(w.rows * w.cols);
@@ -174,16 +184,27 @@ const kernel *const tables[] = {
 #endif
 };
 
+// Where gradients of all sizes are timed; N(0, 4^2) beside them.
+bool is_sharp(const Case &c)
+{
+    const Shape &shape = c.k->what == BACKWARD ? sharp_backward : sharp_loss;
+    return (c.k->what == BACKWARD || c.k->what == LOSS) && c.shape.rows == shape.rows && c.shape.cols == shape.cols;
+}
+
 // What report.py has a table for.
 bool in_report(const Case &c, mmax_isa best)
 {
     const std::string function = c.k->function;
     const bool threshold = function == "sparsemax" || function == "entmax15";
-    const bool short_backward = c.k->what == BACKWARD && c.shape.rows * c.shape.cols <= 32768;
+    const bool short_backward =
+        c.k->what == BACKWARD && (c.shape.rows * c.shape.cols <= 32768 || (c.own() && is_sharp(c)));
     if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) {
         return false;
     }
-    if (c.k->what == METRIC || (c.k->what == BACKWARD && !short_backward)) {
+    if (c.spread == 30 && c.isa == best && !c.k->f64 && is_sharp(c)) {
+        return true;
+    }
+    if (c.size != 1 || c.k->what == METRIC || (c.k->what == BACKWARD && !short_backward)) {
         return false;
     }
     if (c.shape.cols > 1048576 && function != "softmax" && function != "limit") {
@@ -199,6 +220,12 @@ void add_shapes(std::vector<Case> &cases, Case c)
         for (int spread : spreads) {
             c.spread = spread;
             cases.push_back(c);
+        }
+        for (double size : sizes) {
+            if (c.own() && is_sharp(c)) {
+                cases.push_back(c);
+                cases.back().size = size;
+            }
         }
     };
     for (const Shape &shape : row_shapes) {

@@ -26,6 +26,7 @@ MULTIMAX_BACKWARD = 2.2
 WIDE_LOGITS = 1.15
 LOSS = {"_loss": 1.2, "_loss_gx": 1.2, "_loss_alone": 1}  # at 8x32000, against softmax; MultiMax against itself
 SHORT_TAIL = 1.2  # 16384x63 against 4096x64
+GRADIENT_SIZES = 1.15
 F64 = 2.3
 
 
@@ -206,6 +207,19 @@ def backward_tables(run, own):
                         ["rows x cols"] + shapes, rows)
 
 
+def gradient_sizes_table(run, own):
+    """Gradients that fall below the normal numbers are 0 and cost no more than others."""
+    rows = []
+    for ending, shape in (("_backward_f32", "256x1024"), ("_loss_f32", "64x4096")):
+        for name in functions(run, own, ending):
+            usual = run.ns(name, own, shape)
+            rows.append([f"{name[:-4]} {shape}", number(usual)]
+                        + [ratio(run.ns(name, own, shape, spread), usual, GRADIENT_SIZES)
+                           for spread in ("sd30", "sd30-g1e-4", "sd30-g1e-8")])
+    return table("Gradients, f32: ns per entry of N(0, 4²), and N(0, 30²) as a multiple, gy or grad_scale of 1, 1e-4, 1e-8",
+                 ["", "N(0, 4²)", "1", "1e-4", "1e-8"], rows)
+
+
 def chart(run, own, directory):
     """Writes softmax.dat and lets gnuplot draw it; in entries per ns."""
     shapes = [shape for shape in run.shapes(function="softmax_f32", by=own, spread="sd4") if columns(shape) != 63]
@@ -242,6 +256,7 @@ def main(paths):
             f"{' '.join(context['compiler'].split())}; multimax.h {context['multimax']}; {context['date'][:10]}. "
             "Medians of interleaved repetitions in one process.", ""]
     text += softmax_tables(run, own) + avx2_table(runs[-1]) + function_tables(run, own) + backward_tables(run, own)
+    text += gradient_sizes_table(run, own)
     text += call_table(run, own)
     for run in runs:
         text += [f"FAILED {name}\n" for name in sorted(run.failed)]
