@@ -1262,7 +1262,7 @@ static const char usage[] =
     "  --function NAME  softmax, multimax (order 2), evsoftmax, sparsemax, entmax15, tanhmax, all (default) or none\n"
     "  --head NAME      output layer: softmax, multimax, evsoftmax, sparsemax, entmax15, all (default) or none\n"
     "  --seeds N        train with seeds 1 to N and give means (3)\n"
-    "  --epochs N       passes over the training images (25)\n"
+    "  --epochs N       passes over the training images (7; with 25, half a point more of accuracy)\n"
     "  --smoothing A    label smoothing, 0 to 0.99 (0.1)\n"
     "  --data FILE      the images (examples/data/digits.csv)\n"
     "  --svg DIR        write attention.svg, training.svg and heads.svg to DIR\n"
@@ -1383,7 +1383,7 @@ int main(int argc, char **argv)
     struct trainer *t = allocate(1, sizeof *t);
     struct options *o = &t->options;
     struct result *result = allocate(FUNCTIONS + HEAD_KINDS, sizeof *result), *head_result = result + FUNCTIONS;
-    struct options defaults = {"examples/data/digits.csv", NULL, FUNCTIONS, FUNCTIONS, 3, 25, 0.1};
+    struct options defaults = {"examples/data/digits.csv", NULL, FUNCTIONS, FUNCTIONS, 3, 7, 0.1};
     t->options = defaults;
     read_options(o, argc, argv);
     t->data = read_dataset(o->data_path);
