@@ -323,7 +323,7 @@ static void draw_simplex(FILE *svg, const struct learned *learned)
     static const double corner[ENTRIES][ENTRIES] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     const mmax_multimax_params *p = &learned->vision[HIDDEN_LAYER - 1];
     double from[INPUTS][ENTRIES], to[INPUTS][ENTRIES];
-    svg_begin(svg, 520, 460, "Reweighting functions on the simplex");
+    svg_begin(svg, 560, 460, "Reweighting functions on the simplex"); /* fonts differ: room at the right */
     fprintf(svg, "<path class=\"ink\" d=\"");
     for (int i = 0; i < ENTRIES; ++i) {
         svg_point(svg, i == 0 ? 'M' : 'L', on_simplex(corner[i]).x, on_simplex(corner[i]).y);
@@ -425,7 +425,7 @@ static void draw_two_entries(FILE *svg, const struct learned *learned)
 {
     enum { POINTS = 141, PANELS = 2 };
     static const double step[2] = {1, 0.25};
-    svg_begin(svg, 860, 390, "Reweighting functions of two entries");
+    svg_begin(svg, 880, 390, "Reweighting functions of two entries");
     for (int i = 0; i < PANELS; ++i) {
         struct panel panel = {56 + 340 * i, 40, 316, 290, {-3, 0}, {4, 1}};
         double x[POINTS][2], y[POINTS][2], first[POINTS];
