@@ -28,9 +28,10 @@ namespace {
 struct Shape {
     size_t rows, cols;
 };
-const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},   {1024, 256},   {256, 1024},
-                            {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}, {1, 8}};
-const Shape backward_shapes[] = {{512, 64}, {128, 256}, {32, 1024}, {8, 4096}}; // their arrays fit L2
+const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},   {1024, 256},  {256, 1024},
+                            {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}};
+const Shape call_shapes[] = {{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64}}; // what a call costs
+const Shape backward_shapes[] = {{512, 64}, {128, 256}, {32, 1024}, {8, 4096}};          // their arrays fit L2
 const int spreads[] = {1, 4, 30};
 // Sharp rows and the mean over a batch make gradients below the normal numbers.
 const Shape sharp_backward = {256, 1024}, sharp_loss = {64, 4096};
@@ -191,6 +192,8 @@ bool is_sharp(const Case &c)
     return (c.k->what == BACKWARD || c.k->what == LOSS) && c.shape.rows == shape.rows && c.shape.cols == shape.cols;
 }
 
+bool is_call(const Case &c) { return c.shape.rows == 1 && c.shape.cols <= 64; }
+
 // What report.py has a table for.
 bool in_report(const Case &c, mmax_isa best)
 {
@@ -200,6 +203,10 @@ bool in_report(const Case &c, mmax_isa best)
         c.k->what == BACKWARD && (c.shape.rows * c.shape.cols <= 32768 || (c.own() && is_sharp(c)));
     if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) {
         return false;
+    }
+    if (is_call(c)) {
+        return c.spread == 4 && !c.k->f64 && (c.isa == best || !c.own()) &&
+               (function == "softmax" || function == "multimax2" || function == "softmax_backward");
     }
     if (c.spread == 30 && c.isa == best && !c.k->f64 && is_sharp(c)) {
         return true;
@@ -229,6 +236,9 @@ void add_shapes(std::vector<Case> &cases, Case c)
         }
     };
     for (const Shape &shape : row_shapes) {
+        add(shape);
+    }
+    for (const Shape &shape : call_shapes) {
         add(shape);
     }
     for (const Shape &shape : backward_shapes) {

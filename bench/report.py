@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""report.py RESULTS.json ...: writes report.md and softmax.svg beside the first file.
+"""report.py RESULTS.json ... [INCLUDE_DIR]: writes report.md and softmax.svg beside the first file.
 
 The files are what bench wrote with --benchmark_out, one a process, the last with oneDNN limited to AVX2; ratios are
-taken within a file only.
+taken within a file only. With the directory of multimax.h, its weight is measured, too: that takes minutes.
 """
 import json
 import os
@@ -10,24 +10,12 @@ import shutil
 import subprocess
 import sys
 
+import weight
+
 LIMITS = ("copy", "max-copy")
-CALL = "1x8"
+SHORT = 64  # single rows of up to so many entries: what a call costs
 FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "seglu", "log_softmax",
            "log_multimax2", "softmax_lengths")
-# Targets of the project: at most this many times what stands in the title of the table.
-AGAINST_ONEDNN = {"65536x10": .4, "4096x64": .52, "1024x256": .49, "256x1024": .5, "64x4096": .49, "8x32000": .56,
-                  "4x131072": .58, "1x1048576": .68, "1x16777216": .68}
-AGAINST_ONEDNN_AVX2 = .75
-AGAINST_SOFTMAX = {"multimax2": (1.5, 1.25), "multimax1": (1.25, 1.15), "sparsemax": (1.1, 1.1), "entmax15": (1.3, 1.3),
-                   "evsoftmax": (1.25, 1.25), "tanhmax": (1.9, 1.9)}  # up to 32000 columns, and beyond
-AGAINST_PEER = {"condat": 1 / 3, "sort": 1 / 20, "torch-sort": 1 / 20}
-AGAINST_LIMIT_BACKWARD = 1.2
-MULTIMAX_BACKWARD = 2.2
-WIDE_LOGITS = 1.15
-LOSS = {"_loss": 1.2, "_loss_gx": 1.2, "_loss_alone": 1}  # at 8x32000, against softmax; MultiMax against itself
-SHORT_TAIL = 1.2  # 16384x63 against 4096x64
-GRADIENT_SIZES = 1.15
-F64 = 2.3
 
 
 class Run:
@@ -58,8 +46,8 @@ class Run:
         return list(dict.fromkeys(found))
 
     def shapes(self, **wanted):
-        """By row length, but for the one that times a call."""
-        return sorted((shape for shape in self.names("shape", **wanted) if shape != CALL),
+        """By row length; without the short single rows."""
+        return sorted((shape for shape in self.names("shape", **wanted) if not is_call(shape)),
                       key=lambda shape: (columns(shape), shape))
 
     def accuracy(self, function, by):
@@ -72,6 +60,10 @@ def columns(shape):
     return int(shape.split("x")[1])
 
 
+def is_call(shape):
+    return shape.startswith("1x") and columns(shape) <= SHORT
+
+
 def number(value):
     return "" if value is None else f"{value:.3f}" if value < 10 else f"{value:.0f}"
 
@@ -80,13 +72,8 @@ def small(value):
     return "" if value is None else f"{value:.2g}" if value < 1000 else f"{value:,.0f}"
 
 
-def ratio(a, b, target=None):
-    if not a or not b:
-        return ""
-    text = f"{a / b:.2f}"
-    if target is not None:
-        text += f" (≤ {target:.3g})" if a / b <= target else f" **(> {target:.3g})**"
-    return text
+def ratio(a, b):
+    return f"{a / b:.2f}" if a and b else ""
 
 
 def table(title, head, rows):
@@ -105,12 +92,13 @@ def functions(run, own, ending):
 
 
 def call_table(run, own):
-    per_call = lambda function, by: (run.ns(function, by, CALL) or 0) * columns(CALL)
-    rows = [[f"softmax / {by}", f"{per_call('softmax_f32', by):.0f}"]
-            for by in run.names("by", function="softmax_f32", shape=CALL) if by != own]
-    for ending in ("_f32", "_backward_f32", "_loss_f32"):
-        rows += [[name[:-4], f"{per_call(name, own):.0f}"] for name in functions(run, own, ending)]
-    return table(f"A call on one row of 8, f32, {own}", ["function", "ns"], rows)
+    shapes = sorted(filter(is_call, run.names("shape", function="softmax_f32", by=own)), key=columns)
+    rows = []
+    for name in ("softmax_f32", "multimax2_f32", "softmax_backward_f32"):
+        for by in sorted(run.names("by", function=name), key=lambda by: (by != own, by)):
+            times = [(run.ns(name, by, shape) or 0) * columns(shape) for shape in shapes]
+            rows.append([f"{name[:-4]} / {by}"] + [f"{ns:.0f}" if ns else "" for ns in times])
+    return table("A call on a single row, f32: ns", ["entries"] + [columns(shape) for shape in shapes], rows)
 
 
 def softmax_tables(run, own):
@@ -121,8 +109,7 @@ def softmax_tables(run, own):
     rows = [[by] + speed("softmax_f32", by) + errors(by) for by in bys]
     rows += [[f"limit: {by}"] + speed("limit_f32", by) + ["", ""] for by in LIMITS]
     text = table("softmax f32, N(0, 4²): ns per entry", ["rows x cols"] + shapes + ["max ULP", "abs(sum - 1)"], rows)
-    rows = [[by] + [ratio(run.ns("softmax_f32", own, shape), run.ns("softmax_f32", by, shape),
-                          AGAINST_ONEDNN.get(shape) if by == "onednn" else None) for shape in shapes]
+    rows = [[by] + [ratio(run.ns("softmax_f32", own, shape), run.ns("softmax_f32", by, shape)) for shape in shapes]
             for by in bys if by != own]
     return text + table(f"softmax f32: {own} as a multiple of the others", ["rows x cols"] + shapes, rows)
 
@@ -131,7 +118,7 @@ def avx2_table(run):
     rows = []
     for shape in run.shapes(function="softmax_f32", by="onednn-avx2"):
         a, b = (run.ns("softmax_f32", by, shape) for by in ("multimax-avx2", "onednn-avx2"))
-        rows.append([shape, number(a), number(b), ratio(a, b, AGAINST_ONEDNN_AVX2)])
+        rows.append([shape, number(a), number(b), ratio(a, b)])
     return table("softmax f32 on AVX2 against oneDNN limited to AVX2",
                  ["rows x cols", "multimax-avx2", "onednn-avx2", "ratio"], rows)
 
@@ -146,9 +133,7 @@ def function_tables(run, own):
         for spread in ("sd4", "sd1") if function in ("sparsemax", "entmax15") else ("sd4",):
             title = function + (" N(0, 1)" if spread == "sd1" else "")
             softmax = lambda shape: run.ns("softmax_f32", own, shape, spread) or run.ns("softmax_f32", own, shape)
-            target = lambda shape: AGAINST_SOFTMAX.get(function, (None, None))[columns(shape) > 32000]
-            ratios.append([title] + [ratio(run.ns(name, own, shape, spread), softmax(shape), target(shape))
-                                     for shape in shapes])
+            ratios.append([title] + [ratio(run.ns(name, own, shape, spread), softmax(shape)) for shape in shapes])
     text = table(f"Every function, f32, N(0, 4²), {own}: ns per entry",
                  ["rows x cols"] + shapes + ["max ULP", "abs(sum - 1)"], rows)
     text += table("As a multiple of softmax", ["rows x cols"] + shapes, ratios[1:])
@@ -159,17 +144,16 @@ def function_tables(run, own):
             for spread in ("sd4", "sd1"):
                 logits = "N(0, 1)" if spread == "sd1" else "N(0, 4²)"
                 rows.append([f"{function} / {by}, {logits}"]
-                            + [ratio(run.ns(name, own, shape, spread), run.ns(name, by, shape, spread),
-                                     AGAINST_PEER.get(by)) for shape in shapes])
+                            + [ratio(run.ns(name, own, shape, spread), run.ns(name, by, shape, spread))
+                               for shape in shapes])
     text += table("Threshold functions as a multiple of the peers", ["rows x cols"] + shapes, rows)
-    rows = [[function] + [ratio(run.ns(function + "_f32", own, shape, "sd30"), run.ns(function + "_f32", own, shape),
-                                WIDE_LOGITS) for shape in shapes] for function in ("softmax",) + FORWARD]
+    rows = [[function] + [ratio(run.ns(function + "_f32", own, shape, "sd30"), run.ns(function + "_f32", own, shape))
+                          for shape in shapes] for function in ("softmax",) + FORWARD]
     text += table("N(0, 30²) as a multiple of N(0, 4²)", ["rows x cols"] + shapes, rows)
-    rows = [[function] + [ratio(run.ns(function + "_f64", own, shape), run.ns(function + "_f32", own, shape),
-                                F64 if function == "softmax" else None) for shape in shapes]
+    rows = [[function] + [ratio(run.ns(function + "_f64", own, shape), run.ns(function + "_f32", own, shape)) for shape in shapes]
             for function in ("softmax",) + FORWARD]
     text += table("f64 as a multiple of f32", ["rows x cols"] + shapes, rows)
-    tail = ratio(run.ns("softmax_f32", own, "16384x63"), run.ns("softmax_f32", own, "4096x64"), SHORT_TAIL)
+    tail = ratio(run.ns("softmax_f32", own, "16384x63"), run.ns("softmax_f32", own, "4096x64"))
     return text + ([f"softmax f32 at 16384x63 as a multiple of 4096x64: {tail}", ""] if tail else [])
 
 
@@ -183,10 +167,9 @@ def backward_tables(run, own):
             rows.append([f"{name[:-4]} / {by}"] + [number(run.ns(name, by, shape)) for shape in shapes]
                         + [small(run.accuracy(name, by)[0])])
         softmax = name.startswith("softmax")
-        target = AGAINST_LIMIT_BACKWARD if softmax else MULTIMAX_BACKWARD if name.startswith("multimax") else None
         below = limit if softmax else lambda shape: run.ns("softmax_backward_f32", own, shape)
         ratios.append([name[:-4] + (" / limit" if softmax else " / softmax backward")]
-                      + [ratio(run.ns(name, own, shape), below(shape), target) for shape in shapes])
+                      + [ratio(run.ns(name, own, shape), below(shape)) for shape in shapes])
     text = table("Backward, f32, in L2: ns per entry", ["rows x cols"] + shapes + ["max error, roundings"], rows)
     text += table("Backward: ratios", ["rows x cols"] + shapes, ratios)
     names = functions(run, own, "_loss_f32")
@@ -196,13 +179,11 @@ def backward_tables(run, own):
     text += table("Loss and gradient in one call, f32: ns per entry",
                   ["rows x cols"] + shapes + ["max error, roundings"], rows)
     rows = []
-    for ending, target in LOSS.items():
+    for ending in ("_loss", "_loss_gx", "_loss_alone"):
         for name in functions(run, own, ending + "_f32"):
             forward = "multimax2_f32" if name.startswith("multimax2") else "softmax_f32"
-            sums = name == "multimax2_loss_f32"  # the parameters' gradients come on top
             rows.append([f"{name[:-4]} / {forward[:-4]}"]
-                        + [ratio(run.ns(name, own, shape), run.ns(forward, own, shape),
-                                 target if shape == "8x32000" and not sums else None) for shape in shapes])
+                        + [ratio(run.ns(name, own, shape), run.ns(forward, own, shape)) for shape in shapes])
     return text + table("Losses: with gradients (MultiMax: and those of its parameters), with gx only, alone",
                         ["rows x cols"] + shapes, rows)
 
@@ -214,7 +195,7 @@ def gradient_sizes_table(run, own):
         for name in functions(run, own, ending):
             usual = run.ns(name, own, shape)
             rows.append([f"{name[:-4]} {shape}", number(usual)]
-                        + [ratio(run.ns(name, own, shape, spread), usual, GRADIENT_SIZES)
+                        + [ratio(run.ns(name, own, shape, spread), usual)
                            for spread in ("sd30", "sd30-g1e-4", "sd30-g1e-8")])
     return table("Gradients, f32: ns per entry of N(0, 4²), and N(0, 30²) as a multiple, gy or grad_scale of 1, 1e-4, 1e-8",
                  ["", "N(0, 4²)", "1", "1e-4", "1e-8"], rows)
@@ -223,6 +204,8 @@ def gradient_sizes_table(run, own):
 def chart(run, own, directory):
     """Writes softmax.dat and lets gnuplot draw it; in entries per ns."""
     shapes = [shape for shape in run.shapes(function="softmax_f32", by=own, spread="sd4") if columns(shape) != 63]
+    if not shapes:
+        return
     bys = [own] + [by for by in run.names("by", function="softmax_f32")
                    if not by.startswith("multimax-") or by == "multimax-avx2"]
     blocks = []
@@ -247,7 +230,8 @@ def chart(run, own, directory):
 def main(paths):
     if not paths:
         sys.exit(__doc__)
-    runs = [Run(path) for path in paths]
+    includes = [path for path in paths if os.path.isdir(path)]
+    runs = [Run(path) for path in paths if path not in includes]
     run, directory = runs[0], os.path.dirname(os.path.abspath(paths[0]))
     context = run.context
     own = "multimax-" + context["isa"]
@@ -258,6 +242,8 @@ def main(paths):
     text += softmax_tables(run, own) + avx2_table(runs[-1]) + function_tables(run, own) + backward_tables(run, own)
     text += gradient_sizes_table(run, own)
     text += call_table(run, own)
+    for include in includes:
+        text += table("Weight", *weight.measure(include))
     for run in runs:
         text += [f"FAILED {name}\n" for name in sorted(run.failed)]
     path = os.path.join(directory, "report.md")
