@@ -126,7 +126,7 @@ static void fill_weights(const function *f, void *y, const void *x, size_t n)
 /* Case `number` of the corpus, with every option now and then. */
 static call corpus_call(const function *f, size_t rows, size_t n, int which, unsigned number)
 {
-    static const double scales[] = {0, 0, 0.7, 3.25, 1e-30, 1e30};
+    static const double scales[] = {0, 0, 0.7, 3.25, 1e-15, 1e15};
     static const double smoothings[] = {0, 0.1, 0.75}, thresholds[] = {0, 0.05, -0.5};
     static mmax_multimax_params layer;
     call c = call_of(f, 1, n, EQUAL, 77 + number);

@@ -133,7 +133,7 @@ int main(void)
             for (size_t l = 0; l < COUNT(long_laws); l += LAW_STEP) {
                 check_law(f, &long_laws[l]);
             }
-            for (scale = 1e-20; !f->order && scale < 1e30; scale *= 1e40) {
+            for (scale = ldexp(1, -60); !f->order && scale <= ldexp(1, 60); scale *= ldexp(1, 120)) {
                 check_law(f, &long_laws[0]);
             }
             scale = 1;

@@ -328,7 +328,7 @@ static void test_order(void)
         FOR_EACH_ISA(isa)
             for (int k = 0; k < 2; ++k) {
                 const function *f = of_type("tanhmax_backward", k);
-                const int apart[] = {-70, 70, -40};
+                const int apart[] = {-60, 60, -40};
                 for (size_t i = 0; i < COUNT(apart); ++i) {
                     call c = call_of(f, 1, 19, NORMAL_4, 5);
                     double plain[19];

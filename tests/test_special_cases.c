@@ -400,7 +400,7 @@ static void test_nan_rows(void)
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 for (size_t n = 2; n < 40; n += 7) {
-                    poison_every_position(f, n, MASKED, f->size == 4 ? 1e-32 : 1e-290);
+                    poison_every_position(f, n, MASKED, ldexp(1, -60));
                 }
     }
     TEST("the same where every finite score is beyond T's range") {
@@ -633,7 +633,7 @@ static void test_masked_mean(void)
             FOR_EACH_ISA(isa)
                 for (size_t n = 6; f->kind == FORWARD && has(f, HAS_EPSILON) && f->epsilon == 0 && n < 300; n += 33) {
                     for (int large = 0; large < 2; ++large) {
-                        const double unit = large ? largest(f) : 1;
+                        const double unit = large ? ldexp(1, 60) : 1;
                         call c = call_of(f, 1, n, EQUAL, 13);
                         size_t above = 0;
                         for (size_t i = 0; i < n; ++i) {
@@ -1695,27 +1695,16 @@ static void test_param_errors(void)
             FOR_EACH_ISA(isa) {
                 const call good = call_of(f, 2, 7, NORMAL_1, 34);
                 call c = good;
-                const double scales[] = {-1, -1e-300, not_finite(0), not_finite(1), not_finite(2), 1e60, 1e-60, 1e-46};
+                const double scales[] = {-1, -1e-300, not_finite(0), not_finite(1), not_finite(2), 1e60, 1e-60, 1e-320,
+                                         ldexp(1 - DBL_EPSILON / 2, -60), ldexp(1 + DBL_EPSILON, 60)};
                 for (size_t k = 0; k < COUNT(scales); ++k) {
                     c.s.scale = scales[k];
-                    if (k >= 5 && f->size == 8) {
-                        CHECK(f->run(&c) == MMAX_OK, AT ": scale %g", AT_ARGS(f, 7), c.s.scale);
-                    } else {
-                        check_refused(f, &c, MMAX_ERR_PARAM, "scale not above 0, not finite or 0 as a T");
-                    }
+                    check_refused(f, &c, MMAX_ERR_PARAM, "scale outside [2^-60, 2^60]");
                 }
                 c = good;
-                c.s.scale = f->size == 4 ? 1e-44 : 1e-320;
-                CHECK(f->run(&c) == MMAX_OK, AT ": a subnormal scale is refused", AT_ARGS(f, 7));
-                if (f->size == 4) {
-                    c.s.scale = ldexp(1, -150);
-                    check_refused(f, &c, MMAX_ERR_PARAM, "half the smallest float rounds to 0");
-                    c.s.scale = ldexp(1 + DBL_EPSILON, -150);
-                    CHECK(f->run(&c) == MMAX_OK, AT ": more than half the smallest float is refused", AT_ARGS(f, 7));
-                    c.s.scale = ldexp(1, 128) - ldexp(1, 103);
-                    check_refused(f, &c, MMAX_ERR_PARAM, "half an ULP above the largest float rounds to infinity");
-                    c.s.scale *= 1 - DBL_EPSILON;
-                    CHECK(f->run(&c) == MMAX_OK, AT ": what rounds to the largest float is refused", AT_ARGS(f, 7));
+                for (int k = -60; k <= 60; k += 120) {
+                    c.s.scale = ldexp(1, k);
+                    CHECK(f->run(&c) == MMAX_OK, AT ": scale 2^%d", AT_ARGS(f, 7), k);
                 }
                 if (f->order) {
                     check_bad_params(f, good);
@@ -1813,27 +1802,6 @@ static void test_bottom_of_support(void)
     }
 }
 
-/* Powers of two that go from the scale to the entries change nothing. */
-static void test_subnormal_scale(void)
-{
-    TEST("a scale below the normal numbers keeps its digits") {
-        FOR_EACH_ISA(isa)
-            for (int half = 0; half < 2; ++half) {
-                double x[10] = {0, 0, 0, 0, 0, 0, 0, 0, 0, DBL_MAX}, y[10], scaled_y[10];
-                mmax_shape s = mmax_row(10);
-                s.scale = 1e-310;
-                (half ? mmax_entmax15_f64 : mmax_sparsemax_f64)(y, x, s);
-                x[9] = ldexp(DBL_MAX, -900);
-                s.scale = ldexp(1e-310, 900);
-                (half ? mmax_entmax15_f64 : mmax_sparsemax_f64)(scaled_y, x, s);
-                for (int i = 0; i < 10; ++i) {
-                    CHECK(fabs(y[i] - scaled_y[i]) <= DBL_EPSILON / 8, "isa %d half %d: %.17g, not %.17g", (int)isa,
-                          half, y[i], scaled_y[i]);
-                }
-            }
-    }
-}
-
 /* Of the sums below: none where long double has more digits than double, which it has not under Valgrind. */
 static double roundings_of_sums(void)
 {
@@ -1867,7 +1835,7 @@ static double roundings_of_sums(void)
             for (int i = 0; i < n; ++i) {                                                                             \
                 const long double share = (1 - sum) / n;                                                              \
                 const double error = (double)((long double)y[i] - (x[i] + share));                                    \
-                CHECK(fabs(error) * n <= roundings_of_sums() * (epsilon), "isa %d, entry %d of %d: wrong by %g", isa, \
+                CHECK(fabs(error) * n <= (1 + roundings_of_sums()) * (epsilon), "isa %d, entry %d of %d: wrong by %g", isa, \
                       i, n, error);                                                                                   \
             }                                                                                                         \
         }                                                                                                             \
@@ -1935,7 +1903,6 @@ int main(void)
     test_param_errors();
     test_size_of_values();
     test_bottom_of_support();
-    test_subnormal_scale();
     test_digits_of_tau();
     test_long_losses();
     return check_report();

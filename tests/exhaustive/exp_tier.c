@@ -13,21 +13,33 @@
 
 #include "tiers.h"
 
-#define PASTE_(a, b, c)   a##_##b##_##c
-#define PASTE(a, b, c)    PASTE_(a, b, c)
-#define INTERNAL(name, T) PASTE(mmax_##name, TIER, T)
+#define PASTE_(a, b, c, d) a##b##c##d
+#define PASTE(a, b, c, d)  PASTE_(a, b, c, d)
+#if !defined(INSTANCE)
+#    define INSTANCE TIER
+#endif
 
-#define DEFINE_EXP(T, real)                                                             \
-    void PASTE(exp, TIER, T)(real * y, const real *x, size_t n, real max, double scale) \
-    {                                                                                   \
-        INTERNAL(call, T) c;                                                            \
-        const INTERNAL(extremes, T) e = {max, max, 0, 0};                               \
-        INTERNAL(origin, T) o;                                                          \
-        INTERNAL(prepare, T)(&c, scale, NULL, 0);                                       \
-        o = INTERNAL(origin_of, T)(&e, 1, &c);                                          \
-        for (size_t i = 0; i < n; ++i) {                                                \
-            y[i] = INTERNAL(exp_of, T)(x[i], &o, &c);                                   \
-        }                                                                               \
+#define DEFINE_EXP(T, real)                                                                  \
+    void PASTE(exp_, TIER, _, T)(real * y, const real *x, size_t n, real max, double scale)  \
+    {                                                                                        \
+        PASTE(mmax_, call_, INSTANCE, _##T) c;                                               \
+        PASTE(mmax_, origin_, INSTANCE, _##T) o;                                             \
+        PASTE(mmax_, vec_, INSTANCE, _##T) v, rounder;                                       \
+        real lanes[16];                                                                      \
+        PASTE(mmax_, prepare_, INSTANCE, _##T)(&c, scale, NULL);                             \
+        o = PASTE(mmax_, origin_of_, INSTANCE, _##T)(max, &c);                               \
+        for (int k = 0; k < 16; ++k) {                                                       \
+            lanes[k] = o.rounder;                                                            \
+        }                                                                                    \
+        memcpy(&rounder, lanes, sizeof rounder);                                             \
+        for (size_t i = 0; i < n; ++i) {                                                     \
+            for (int k = 0; k < 16; ++k) {                                                   \
+                lanes[k] = x[i] > o.lowest ? x[i] : o.lowest;                                \
+            }                                                                                \
+            memcpy(&v, lanes, sizeof v);                                                     \
+            v = PASTE(mmax_, exp_, INSTANCE, _##T)(v, rounder, &c);                          \
+            memcpy(&y[i], &v, sizeof y[i]);                                                  \
+        }                                                                                    \
     }
 
 DEFINE_EXP(f32, float)

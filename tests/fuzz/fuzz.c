@@ -107,6 +107,11 @@ static void compare_row(const input *in, const lone *l, size_t r)
         if (f->kind == FORWARD && has(f, ELEMENTWISE) && i >= l->c.s.cols) {
             expected = 0;
         }
+        /* In place a sigma of -inf is not told from a mask in a row that becomes NaN. */
+        if (f->order && is_special(f, l->c.array[OUT], i < l->c.s.cols ? i : 0, QUIET_NAN) &&
+            get_bits(f, out, i) == empty_bits(f)) {
+            continue;
+        }
         CHECK(get_bits(f, out, i) == expected, "%s on %s, row %u, entry %u of %u: %llx, alone %llx", f->name,
               mmax_isa_name((mmax_isa)in->isa), (unsigned)r, (unsigned)i, (unsigned)l->c.s.cols,
               (unsigned long long)get_bits(f, out, i), (unsigned long long)expected);
