@@ -82,12 +82,12 @@ writable() {
 # empty FILE: whether it is; shows it otherwise.
 empty() { cat "$1"; [ ! -s "$1" ]; }
 
-# left_macros COMMAND...: macros that multimax.h itself defines and leaves, but for those of its declarations.
+# left_macros COMMAND...: macros that multimax.h itself defines and leaves, but for those with its prefixes.
 left_macros() {
     "$@" | awk '/^# [0-9]+ "/ { own = $3 ~ /multimax\.h"$/ }
                 /^#define / { sub(/\(.*/, "", $2); if (own) { left[$2] = 1 } }
                 /^#undef / { delete left[$2] }
-                END { for (name in left) { if (name !~ /^(MULTIMAX_.*|MMAX_DECLARE|MMAX_EXTERNAL)$/) { print name } } }' | sort
+                END { for (name in left) { if (name !~ /^(MULTIMAX_|MMAX_|mmax_)/) { print name } } }' | sort
 }
 
 # ---- plain ----
@@ -125,7 +125,7 @@ for level in -O0 -O2; do
 done
 case_cxx "nothing used, C++" \
     "$cpp -c $here/unused.c -o unused.o && [ \"\$(globals unused.o | tr -d _)\" = theonlysymbol ]"
-case_ "no macro is left behind but those of the declarations" \
+case_ "no macro is left behind but those with the prefixes of the library" \
     "left_macros $cc -std=c99 -I$include -dD -E $here/unused.c >left; empty left"
 case_ "none in declarations, and none beside the implementation" \
     "left_macros $cc -std=c99 -DMULTIMAX_EXTERN -I$include -dD -E $here/unused.c >left &&
