@@ -15,8 +15,7 @@ typedef struct row {
     wide *y, *gy, *gx, *unit, *scratch;
 } row;
 
-static double entry(const kernel *k, const void *array, size_t i)
-{
+static double entry(const kernel *k, const void *array, size_t i) {
     return k->f64 ? ((const double *)array)[i] : (double)((const float *)array)[i];
 }
 
@@ -24,36 +23,27 @@ static int starts_with(const char *s, const char *prefix) { return strncmp(s, pr
 
 static int has_threshold(const oracle *o) { return o->f == SPARSEMAX || o->f == ENTMAX15; }
 
-static wide largest(const wide *v, size_t n)
-{
+static wide largest(const wide *v, size_t n) {
     wide top = 0;
-    for (size_t i = 0; i < n; ++i) {
-        top = fmaxl(top, fabsl(v[i]));
-    }
+    for (size_t i = 0; i < n; ++i) { top = fmaxl(top, fabsl(v[i])); }
     return top;
 }
 
 /* Results below the smallest normal number may be 0. Where a result comes near 0 by a difference, the ULP is that of
  * the row's largest entry (threshold functions), of 1 (logarithms), or of the terms that sigma adds up. */
-static wide forward_error(const oracle *o, const row *r, const kernel *k, const void *y, size_t start)
-{
+static wide forward_error(const oracle *o, const row *r, const kernel *k, const void *y, size_t start) {
     wide worst = 0, top = has_threshold(o) ? largest(r->y, r->n) : 0;
     for (size_t i = 0; i < r->n; ++i) {
         wide size = has_threshold(o) ? top : o->logarithm ? fmaxl(1, fabsl(r->y[i])) : r->y[i], error;
-        if (o->f == SEGLU) {
-            (void)oracle_sigma(o->p, r->s[i].hi, &size);
-        }
+        if (o->f == SEGLU) { (void)oracle_sigma(o->p, r->s[i].hi, &size); }
         error = fabsl(entry(k, y, start + i) - r->y[i]) / ulp(size, r->eps, r->least);
-        if (fabsl(r->y[i]) >= r->least && !(error <= worst)) {
-            worst = error;
-        }
+        if (fabsl(r->y[i]) >= r->least && !(error <= worst)) { worst = error; }
     }
     return worst;
 }
 
 /* A rounding of a gradient is relative to the magnitudes that it is added up from. */
-static wide backward_error(const row *r, const kernel *k, const void *gx, size_t start)
-{
+static wide backward_error(const row *r, const kernel *k, const void *gx, size_t start) {
     wide worst = 0;
     for (size_t i = 0; i < r->n; ++i) {
         wide tiny = r->least * (1 + fabsl(r->gy[i]));
@@ -63,16 +53,12 @@ static wide backward_error(const row *r, const kernel *k, const void *gx, size_t
     return worst;
 }
 
-static wide sum_error(const row *r, const kernel *k, const void *y, size_t start)
-{
-    for (size_t i = 0; i < r->n; ++i) {
-        r->scratch[i] = entry(k, y, start + i);
-    }
+static wide sum_error(const row *r, const kernel *k, const void *y, size_t start) {
+    for (size_t i = 0; i < r->n; ++i) { r->scratch[i] = entry(k, y, start + i); }
     return fabsl(oracle_sum(r->scratch, r->n) - 1);
 }
 
-static wide error_of_row(oracle *o, row *r, const kernel *k, const work *w, size_t index)
-{
+static wide error_of_row(oracle *o, row *r, const kernel *k, const work *w, size_t index) {
     size_t start = index * w->cols;
     wide gp[8] = {0}, gp_unit[8] = {0}, size = 0;
     for (size_t i = 0; i < r->n; ++i) {
@@ -106,16 +92,13 @@ static wide error_of_row(oracle *o, row *r, const kernel *k, const work *w, size
     return forward_error(o, r, k, w->y, start);
 }
 
-accuracy accuracy_of(const kernel *k, const work *w)
-{
+accuracy accuracy_of(const kernel *k, const work *w) {
     accuracy a = {0, -1, 0};
     oracle o = {oracle_formula(k->function), starts_with(k->function, "log_"), NULL, 0, 0, NULL, 0};
     int sums_to_one = k->what == FORWARD && !o.logarithm && o.f != TANHMAX && o.f != SEGLU;
     size_t n = w->cols, rows = n < SAMPLE ? SAMPLE / n : 1;
     row r = {n, k->f64 ? DBL_EPSILON : FLT_EPSILON, k->f64 ? DBL_MIN : FLT_MIN, NULL, NULL, NULL, NULL, NULL, NULL};
-    if (k->what == METRIC || k->what == VALUE || starts_with(k->function, "limit")) {
-        return a;
-    }
+    if (k->what == METRIC || k->what == VALUE || starts_with(k->function, "limit")) { return a; }
     o.p = k->order ? params_of_order(k->order) : NULL;
     o.epsilon = k->what == LOSS ? TRAINING_EPSILON : 0;
     o.largest = k->f64 ? DBL_MAX : FLT_MAX;

@@ -7,8 +7,7 @@
 
 #include "tables.h"
 
-void must(int ok, const char *call)
-{
+void must(int ok, const char *call) {
     if (!ok) {
         fprintf(stderr, "failed: %s\n", call);
         exit(EXIT_FAILURE);
@@ -16,21 +15,18 @@ void must(int ok, const char *call)
 }
 
 /* The first layer of the language transformer: every term is active. */
-const mmax_multimax_params *params_of_order(int order)
-{
+const mmax_multimax_params *params_of_order(int order) {
     static mmax_multimax_params p[3];
     p[order] = params_of_layer(12, order);
     return &p[order];
 }
 
-static mmax_shape with_lengths(mmax_shape s, const work *w)
-{
+static mmax_shape with_lengths(mmax_shape s, const work *w) {
     s.lengths = w->lengths;
     return s;
 }
 
-static mmax_targets targets_of(const work *w)
-{
+static mmax_targets targets_of(const work *w) {
     mmax_targets t = mmax_labels(w->index);
     t.grad_scale = w->size;
     return t;

@@ -1,12 +1,11 @@
 /* kernels_of_type.h: one kernel a function for the type T, and their table. Included once for each type. */
 
-#define RUN(name, call)                                    \
-    static void F(run_##name)(const work *w, void *state)  \
-    {                                                      \
-        T *x = w->x, *y = w->y, *gy = w->gy, *gx = w->gx;  \
-        mmax_shape s = mmax_rows(w->rows, w->cols);        \
-        (void)state, (void)x, (void)y, (void)gy, (void)gx; \
-        must((call) == MMAX_OK, #name);                    \
+#define RUN(name, call)                                     \
+    static void F(run_##name)(const work *w, void *state) { \
+        T *x = w->x, *y = w->y, *gy = w->gy, *gx = w->gx;   \
+        mmax_shape s = mmax_rows(w->rows, w->cols);         \
+        (void)state, (void)x, (void)y, (void)gy, (void)gx;  \
+        must((call) == MMAX_OK, #name);                     \
     }
 
 RUN(softmax, F(mmax_softmax)(y, x, s))
@@ -48,10 +47,8 @@ RUN(entmax15_loss_alone, F(mmax_entmax15_loss)(w->per_row, NULL, x, targets_of(w
 RUN(multimodality, F(mmax_multimodality)(w->per_row, y, x, METRIC_EPSILON, s))
 RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
 
-#define ROW(function, what, order, arrays, forward)                                                \
-    {                                                                                              \
-#        function, "multimax", what, IS_F64, order, arrays, F(run_##function), forward, NULL, NULL \
-    }
+#define ROW(function, what, order, arrays, forward) \
+    { #function, "multimax", what, IS_F64, order, arrays, F(run_##function), forward, NULL, NULL }
 
 const kernel F(multimax)[] = {
     ROW(softmax, FORWARD, 0, 2, NULL),

@@ -47,8 +47,7 @@ struct Case {
     double size = 1;
 
     bool own() const { return isa != MMAX_ISA_COUNT; }
-    std::string name() const
-    {
+    std::string name() const {
         return std::string(k->function) + (k->f64 ? "_f64/" : "_f32/") + by + "/" + std::to_string(shape.rows) + "x" +
                std::to_string(shape.cols) + "/sd" + std::to_string(spread) +
                (size == 1     ? ""
@@ -62,13 +61,10 @@ struct Case {
 // One set of arrays for all benchmarks, so that none is luckier than another with where its pages lie.
 class Arrays {
   public:
-    work fill(const Case &c)
-    {
+    work fill(const Case &c) {
         const size_t n = c.shape.rows * c.shape.cols;
         work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, c.size};
-        while (normals.size() < n) {
-            normals.push_back(distribution(generator));
-        }
+        while (normals.size() < n) { normals.push_back(distribution(generator)); }
         per_row.resize(std::max(per_row.size(), w.rows));
         index.resize(w.rows);
         lengths.resize(w.rows);
@@ -93,13 +89,10 @@ class Arrays {
   private:
     // x from N(0, spread^2), gy from N(0, size^2), the outputs 0. The arrays start at cache lines that differ modulo 4096:
     // else a store may seem to be what the next load waits for.
-    template <class T> T *fill_one(size_t a, size_t n, const Case &c)
-    {
+    template <class T> T *fill_one(size_t a, size_t n, const Case &c) {
         const size_t skew = 1088 * a, bytes = n * sizeof(T) + skew + 64;
         std::vector<char> &store = bytes_of[a];
-        if (store.size() < bytes) {
-            store = std::vector<char>(bytes);
-        }
+        if (store.size() < bytes) { store = std::vector<char>(bytes); }
         void *start = store.data();
         size_t space = store.size();
         T *t = reinterpret_cast<T *>(static_cast<char *>(std::align(64, 1, start, space)) + skew);
@@ -123,48 +116,32 @@ class Arrays {
 // ==== one benchmark ====
 
 // The library's promises that show in a few rows.
-bool promise_broken(const Case &c)
-{
+bool promise_broken(const Case &c) {
     const bool softmax = std::strcmp(c.k->function, "softmax") == 0;
     return c.own() && c.found.measured &&
            (!(c.found.sum <= (c.k->f64 ? 1e-14 : 1e-6)) || (softmax && !(c.found.ulp <= 5)));
 }
 
-void run(benchmark::State &state, Case &c, Arrays &arrays)
-{
+void run(benchmark::State &state, Case &c, Arrays &arrays) {
     const work w = arrays.fill(c);
-    if (c.own()) {
-        must(mmax_isa_select(c.isa) == MMAX_OK, "mmax_isa_select");
-    }
+    if (c.own()) { must(mmax_isa_select(c.isa) == MMAX_OK, "mmax_isa_select"); }
     void *opened = c.k->open ? c.k->open(&w) : nullptr;
-    if (c.k->forward) {
-        c.k->forward(&w, opened);
-    }
+    if (c.k->forward) { c.k->forward(&w, opened); }
     c.k->run(&w, opened);
     for (auto _ : state) {
         c.k->run(&w, opened);
         benchmark::ClobberMemory();
     }
-    if (c.k->close) {
-        c.k->close(opened);
-    }
-    if (!c.found.measured && c.size == 1) {
-        c.found = accuracy_of(c.k, &w);
-    }
+    if (c.k->close) { c.k->close(opened); }
+    if (!c.found.measured && c.size == 1) { c.found = accuracy_of(c.k, &w); }
     const double entries = static_cast<double>(w.rows * w.cols);
     const double size = c.k->f64 ? sizeof(double) : sizeof(float);
     using benchmark::Counter;
     state.counters["ns_per_entry"] = Counter(entries * 1e-9, Counter::kIsIterationInvariantRate | Counter::kInvert);
     state.counters["bytes_per_second"] = Counter(entries * size * c.k->arrays, Counter::kIsIterationInvariantRate);
-    if (c.found.measured) {
-        state.counters["max_ulp"] = c.found.ulp;
-    }
-    if (c.found.measured && c.found.sum >= 0) {
-        state.counters["sum_error"] = c.found.sum;
-    }
-    if (promise_broken(c)) {
-        state.SkipWithError("a row is not as accurate as promised");
-    }
+    if (c.found.measured) { state.counters["max_ulp"] = c.found.ulp; }
+    if (c.found.measured && c.found.sum >= 0) { state.counters["sum_error"] = c.found.sum; }
+    if (promise_broken(c)) { state.SkipWithError("a row is not as accurate as promised"); }
 }
 
 // ==== the list ====
@@ -186,8 +163,7 @@ const kernel *const tables[] = {
 };
 
 // Where gradients of all sizes are timed; N(0, 4^2) beside them.
-bool is_sharp(const Case &c)
-{
+bool is_sharp(const Case &c) {
     const Shape &shape = c.k->what == BACKWARD ? sharp_backward : sharp_loss;
     return (c.k->what == BACKWARD || c.k->what == LOSS) && c.shape.rows == shape.rows && c.shape.cols == shape.cols;
 }
@@ -195,33 +171,23 @@ bool is_sharp(const Case &c)
 bool is_call(const Case &c) { return c.shape.rows == 1 && c.shape.cols <= 64; }
 
 // What report.py has a table for.
-bool in_report(const Case &c, mmax_isa best)
-{
+bool in_report(const Case &c, mmax_isa best) {
     const std::string function = c.k->function;
     const bool threshold = function == "sparsemax" || function == "entmax15";
     const bool short_backward =
         c.k->what == BACKWARD && (c.shape.rows * c.shape.cols <= 32768 || (c.own() && is_sharp(c)));
-    if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) {
-        return false;
-    }
+    if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) { return false; }
     if (is_call(c)) {
         return c.spread == 4 && !c.k->f64 && (c.isa == best || !c.own()) &&
                (function == "softmax" || function == "multimax2" || function == "softmax_backward");
     }
-    if (c.spread == 30 && c.isa == best && !c.k->f64 && is_sharp(c)) {
-        return true;
-    }
-    if (c.size != 1 || c.k->what == METRIC || (c.k->what == BACKWARD && !short_backward)) {
-        return false;
-    }
-    if (c.shape.cols > 1048576 && function != "softmax" && function != "limit") {
-        return false;
-    }
+    if (c.spread == 30 && c.isa == best && !c.k->f64 && is_sharp(c)) { return true; }
+    if (c.size != 1 || c.k->what == METRIC || (c.k->what == BACKWARD && !short_backward)) { return false; }
+    if (c.shape.cols > 1048576 && function != "softmax" && function != "limit") { return false; }
     return c.spread == 4 || (c.spread == 1 && threshold) || (c.spread == 30 && c.isa == best && c.k->what == FORWARD);
 }
 
-void add_shapes(std::vector<Case> &cases, Case c)
-{
+void add_shapes(std::vector<Case> &cases, Case c) {
     const auto add = [&](const Shape &shape) {
         c.shape = shape;
         for (int spread : spreads) {
@@ -235,21 +201,14 @@ void add_shapes(std::vector<Case> &cases, Case c)
             }
         }
     };
-    for (const Shape &shape : row_shapes) {
-        add(shape);
-    }
-    for (const Shape &shape : call_shapes) {
-        add(shape);
-    }
+    for (const Shape &shape : row_shapes) { add(shape); }
+    for (const Shape &shape : call_shapes) { add(shape); }
     for (const Shape &shape : backward_shapes) {
-        if (c.k->what == BACKWARD) {
-            add(shape);
-        }
+        if (c.k->what == BACKWARD) { add(shape); }
     }
 }
 
-std::vector<Case> all_cases()
-{
+std::vector<Case> all_cases() {
     std::vector<Case> cases;
     for (const kernel *table : tables) {
         for (const kernel *k = table; k->function; ++k) {
@@ -261,9 +220,7 @@ std::vector<Case> all_cases()
             for (int isa = 0; isa < MMAX_ISA_COUNT; ++isa) {
                 c.isa = static_cast<mmax_isa>(isa);
                 c.by = std::string(k->by) + "-" + mmax_isa_name(c.isa);
-                if (mmax_isa_available(c.isa)) {
-                    add_shapes(cases, c);
-                }
+                if (mmax_isa_available(c.isa)) { add_shapes(cases, c); }
             }
         }
     }
@@ -273,23 +230,17 @@ std::vector<Case> all_cases()
 // ==== the program ====
 
 // The OpenMP runtime that a peer brought along, if any.
-void use_one_thread()
-{
+void use_one_thread() {
 #if defined(__unix__) || defined(__APPLE__)
     using set_threads = void (*)(int);
-    if (const auto set = reinterpret_cast<set_threads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) {
-        set(1);
-    }
+    if (const auto set = reinterpret_cast<set_threads>(dlsym(RTLD_DEFAULT, "omp_set_num_threads"))) { set(1); }
 #endif
 }
 
-std::string processor()
-{
+std::string processor() {
     std::ifstream info("/proc/cpuinfo");
     for (std::string line; std::getline(info, line);) {
-        if (line.compare(0, 10, "model name") == 0) {
-            return line.substr(line.find(':') + 2);
-        }
+        if (line.compare(0, 10, "model name") == 0) { return line.substr(line.find(':') + 2); }
     }
     return "unknown";
 }
@@ -298,8 +249,7 @@ bool starts_with(const char *s, const char *prefix) { return std::strncmp(s, pre
 
 } // namespace
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static char repetitions[] = "--benchmark_repetitions=9", min_time[] = "--benchmark_min_time=0.01",
                 interleave[] = "--benchmark_enable_random_interleaving=true",
                 aggregates[] = "--benchmark_report_aggregates_only=true";
@@ -308,9 +258,7 @@ int main(int argc, char **argv)
     for (int i = 1; i < argc; ++i) { // options given replace the defaults before them
         const bool all = std::strcmp(argv[i], "--all") == 0;
         everything = everything || all || starts_with(argv[i], "--benchmark_filter=");
-        if (!all) {
-            args.push_back(argv[i]);
-        }
+        if (!all) { args.push_back(argv[i]); }
     }
     int count = static_cast<int>(args.size());
 
@@ -323,9 +271,7 @@ int main(int argc, char **argv)
     benchmark::AddCustomContext("multimax", MULTIMAX_VERSION);
     benchmark::AddCustomContext("isa", mmax_isa_name(best));
     benchmark::Initialize(&count, args.data());
-    if (benchmark::ReportUnrecognizedArguments(count, args.data())) {
-        return 1;
-    }
+    if (benchmark::ReportUnrecognizedArguments(count, args.data())) { return 1; }
     for (Case &c : cases) {
         if (everything || in_report(c, best)) {
             benchmark::RegisterBenchmark(c.name().c_str(), [&](benchmark::State &state) { run(state, c, arrays); });

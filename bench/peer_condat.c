@@ -7,8 +7,7 @@
 #include <stdlib.h>
 
 /* v holds the candidates, from `first` to `end`; those before `first` were set aside at a restart. */
-static float threshold(const float *y, size_t n, float *v)
-{
+static float threshold(const float *y, size_t n, float *v) {
     size_t first = 0, end = 1, before;
     float tau = y[0] - 1;
     v[0] = y[0];
@@ -47,21 +46,17 @@ static float threshold(const float *y, size_t n, float *v)
     return tau;
 }
 
-static void *open_row(const work *w)
-{
+static void *open_row(const work *w) {
     void *candidates = malloc(w->cols * sizeof(float));
     must(candidates != NULL, "malloc");
     return candidates;
 }
 
-static void run_sparsemax(const work *w, void *state)
-{
+static void run_sparsemax(const work *w, void *state) {
     for (size_t r = 0; r < w->rows; ++r) {
         const float *x = (const float *)w->x + r * w->cols;
         float *y = (float *)w->y + r * w->cols, tau = threshold(x, w->cols, state);
-        for (size_t i = 0; i < w->cols; ++i) {
-            y[i] = x[i] > tau ? x[i] - tau : 0;
-        }
+        for (size_t i = 0; i < w->cols; ++i) { y[i] = x[i] > tau ? x[i] - tau : 0; }
     }
 }
 

@@ -9,43 +9,32 @@
 #define TABLE_(suffix) peer_naive_##suffix
 #define TABLE(suffix)  TABLE_(suffix)
 
-static void softmax(float *y, const float *x, size_t n)
-{
+static void softmax(float *y, const float *x, size_t n) {
     float max = x[0], sum = 0;
     for (size_t i = 1; i < n; ++i) {
-        if (x[i] > max) {
-            max = x[i];
-        }
+        if (x[i] > max) { max = x[i]; }
     }
     for (size_t i = 0; i < n; ++i) {
         y[i] = expf(x[i] - max);
         sum += y[i];
     }
-    for (size_t i = 0; i < n; ++i) {
-        y[i] /= sum;
-    }
+    for (size_t i = 0; i < n; ++i) { y[i] /= sum; }
 }
 
-static void run_softmax(const work *w, void *state)
-{
+static void run_softmax(const work *w, void *state) {
     (void)state;
     for (size_t r = 0; r < w->rows; ++r) {
         softmax((float *)w->y + r * w->cols, (const float *)w->x + r * w->cols, w->cols);
     }
 }
 
-static void run_softmax_backward(const work *w, void *state)
-{
+static void run_softmax_backward(const work *w, void *state) {
     (void)state;
     for (size_t r = 0; r < w->rows; ++r) {
         const float *gy = (const float *)w->gy + r * w->cols, *y = (const float *)w->y + r * w->cols;
         float *gx = (float *)w->gx + r * w->cols, dot = 0;
-        for (size_t i = 0; i < w->cols; ++i) {
-            dot += gy[i] * y[i];
-        }
-        for (size_t i = 0; i < w->cols; ++i) {
-            gx[i] = y[i] * (gy[i] - dot);
-        }
+        for (size_t i = 0; i < w->cols; ++i) { dot += gy[i] * y[i]; }
+        for (size_t i = 0; i < w->cols; ++i) { gx[i] = y[i] * (gy[i] - dot); }
     }
 }
 

@@ -15,8 +15,7 @@ struct softmax {
 
 void ok(dnnl_status_t status) { must(status == dnnl_success, "oneDNN"); }
 
-void *open_softmax(const work *w)
-{
+void *open_softmax(const work *w) {
     const dnnl_dims_t dims = {static_cast<dnnl_dim_t>(w->rows), static_cast<dnnl_dim_t>(w->cols)};
     dnnl_memory_desc_t memory;
     dnnl_softmax_desc_t operation;
@@ -34,15 +33,13 @@ void *open_softmax(const work *w)
     return s;
 }
 
-void run_softmax(const work *, void *state)
-{
+void run_softmax(const work *, void *state) {
     const softmax *s = static_cast<softmax *>(state);
     ok(dnnl_primitive_execute(s->primitive, s->stream, 2, s->args));
     ok(dnnl_stream_wait(s->stream));
 }
 
-void close_softmax(void *state)
-{
+void close_softmax(void *state) {
     softmax *s = static_cast<softmax *>(state);
     dnnl_memory_destroy(s->args[0].memory);
     dnnl_memory_destroy(s->args[1].memory);

@@ -23,45 +23,26 @@ static void exp_of(float *v) { *v = Sleef_expf_u10(*v); }
 #endif
 
 /* y[0..LANES) = exp(x - max); returns nothing, the sum goes to the lanes. */
-static void exp_part(float *y, const float *x, size_t n, float max, float *sum)
-{
+static void exp_part(float *y, const float *x, size_t n, float max, float *sum) {
     float v[LANES];
-    for (size_t j = 0; j < LANES; ++j) {
-        v[j] = j < n ? x[j] - max : -200;
-    }
+    for (size_t j = 0; j < LANES; ++j) { v[j] = j < n ? x[j] - max : -200; }
     exp_of(v);
-    for (size_t j = 0; j < LANES; ++j) {
-        sum[j] += v[j];
-    }
-    for (size_t j = 0; j < n && j < LANES; ++j) {
-        y[j] = v[j];
-    }
+    for (size_t j = 0; j < LANES; ++j) { sum[j] += v[j]; }
+    for (size_t j = 0; j < n && j < LANES; ++j) { y[j] = v[j]; }
 }
 
-static void softmax(float *y, const float *x, size_t n)
-{
+static void softmax(float *y, const float *x, size_t n) {
     float max = x[0], lane[LANES] = {0}, sum = 0;
     size_t i;
-    for (i = 1; i < n; ++i) {
-        max = x[i] > max ? x[i] : max;
-    }
-    for (i = 0; i + LANES <= n; i += LANES) {
-        exp_part(y + i, x + i, LANES, max, lane);
-    }
-    if (i < n) {
-        exp_part(y + i, x + i, n - i, max, lane);
-    }
-    for (i = 0; i < LANES; ++i) {
-        sum += lane[i];
-    }
+    for (i = 1; i < n; ++i) { max = x[i] > max ? x[i] : max; }
+    for (i = 0; i + LANES <= n; i += LANES) { exp_part(y + i, x + i, LANES, max, lane); }
+    if (i < n) { exp_part(y + i, x + i, n - i, max, lane); }
+    for (i = 0; i < LANES; ++i) { sum += lane[i]; }
     sum = 1 / sum;
-    for (i = 0; i < n; ++i) {
-        y[i] *= sum;
-    }
+    for (i = 0; i < n; ++i) { y[i] *= sum; }
 }
 
-static void run_softmax(const work *w, void *state)
-{
+static void run_softmax(const work *w, void *state) {
     (void)state;
     for (size_t r = 0; r < w->rows; ++r) {
         softmax((float *)w->y + r * w->cols, (const float *)w->x + r * w->cols, w->cols);

@@ -8,14 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int descending(const void *a, const void *b)
-{
+static int descending(const void *a, const void *b) {
     float x = *(const float *)a, y = *(const float *)b;
     return (x < y) - (x > y);
 }
 
-static float sparsemax_threshold(const float *z, size_t n)
-{
+static float sparsemax_threshold(const float *z, size_t n) {
     float sum = 0, tau = 0;
     for (size_t k = 1; k <= n && 1 + (float)k * z[k - 1] > sum + z[k - 1]; ++k) {
         sum += z[k - 1];
@@ -24,8 +22,7 @@ static float sparsemax_threshold(const float *z, size_t n)
     return tau;
 }
 
-static float entmax15_threshold(const float *z, size_t n)
-{
+static float entmax15_threshold(const float *z, size_t n) {
     float mean = 0, mean_square = 0, tau = 0;
     for (size_t k = 1; k <= n; ++k) {
         float candidate, delta;
@@ -33,27 +30,20 @@ static float entmax15_threshold(const float *z, size_t n)
         mean_square += (z[k - 1] * z[k - 1] - mean_square) / (float)k;
         delta = (1 - (float)k * (mean_square - mean * mean)) / (float)k;
         candidate = mean - sqrtf(delta > 0 ? delta : 0);
-        if (candidate > z[k - 1]) {
-            break;
-        }
+        if (candidate > z[k - 1]) { break; }
         tau = candidate;
     }
     return tau;
 }
 
 /* Scores less their maximum, divided by `power`, sorted; then max(z - tau, 0)^power. */
-static void threshold_rows(const work *w, float *sorted, float (*threshold)(const float *, size_t), int power)
-{
+static void threshold_rows(const work *w, float *sorted, float (*threshold)(const float *, size_t), int power) {
     size_t n = w->cols;
     for (size_t r = 0; r < w->rows; ++r) {
         const float *x = (const float *)w->x + r * n;
         float *y = (float *)w->y + r * n, max = x[0], tau;
-        for (size_t i = 1; i < n; ++i) {
-            max = x[i] > max ? x[i] : max;
-        }
-        for (size_t i = 0; i < n; ++i) {
-            y[i] = (x[i] - max) / (float)power;
-        }
+        for (size_t i = 1; i < n; ++i) { max = x[i] > max ? x[i] : max; }
+        for (size_t i = 0; i < n; ++i) { y[i] = (x[i] - max) / (float)power; }
         memcpy(sorted, y, n * sizeof *y);
         qsort(sorted, n, sizeof *sorted, descending);
         tau = threshold(sorted, n);
@@ -64,8 +54,7 @@ static void threshold_rows(const work *w, float *sorted, float (*threshold)(cons
     }
 }
 
-static void *open_row(const work *w)
-{
+static void *open_row(const work *w) {
     void *sorted = malloc(w->cols * sizeof(float));
     must(sorted != NULL, "malloc");
     return sorted;

@@ -11,8 +11,7 @@ struct tensors {
     at::Tensor x, y, gy, gx;
 };
 
-void *open_tensors(const work *w)
-{
+void *open_tensors(const work *w) {
     const int64_t rows = static_cast<int64_t>(w->rows), cols = static_cast<int64_t>(w->cols);
     at::set_num_threads(1);
     tensors *t = new tensors;
@@ -25,21 +24,18 @@ void *open_tensors(const work *w)
 
 void close_tensors(void *state) { delete static_cast<tensors *>(state); }
 
-void run_softmax(const work *, void *state)
-{
+void run_softmax(const work *, void *state) {
     tensors *t = static_cast<tensors *>(state);
     at::_softmax_out(t->y, t->x, 1, false);
 }
 
-void run_softmax_backward(const work *, void *state)
-{
+void run_softmax_backward(const work *, void *state) {
     tensors *t = static_cast<tensors *>(state);
     at::_softmax_backward_data_out(t->gx, t->gy, t->y, 1, at::kFloat);
 }
 
 // Martins and Astudillo 2016, algorithm 1.
-void run_sparsemax(const work *w, void *state)
-{
+void run_sparsemax(const work *w, void *state) {
     tensors *t = static_cast<tensors *>(state);
     const at::Tensor sorted = std::get<0>(t->x.sort(1, true));
     const at::Tensor k = at::arange(1, static_cast<int64_t>(w->cols) + 1, at::kFloat);
@@ -49,8 +45,7 @@ void run_sparsemax(const work *w, void *state)
 }
 
 // Peters, Niculae, Martins 2019, algorithm 2.
-void run_entmax15(const work *w, void *state)
-{
+void run_entmax15(const work *w, void *state) {
     tensors *t = static_cast<tensors *>(state);
     const at::Tensor z = (t->x - t->x.amax(1, true)) / 2;
     const at::Tensor sorted = std::get<0>(z.sort(1, true));

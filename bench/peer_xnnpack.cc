@@ -7,8 +7,7 @@ namespace {
 
 void ok(xnn_status status) { must(status == xnn_status_success, "XNNPACK"); }
 
-void *open_softmax(const work *w)
-{
+void *open_softmax(const work *w) {
     xnn_operator_t op = nullptr;
     ok(xnn_initialize(nullptr));
     ok(xnn_create_softmax_nc_f32(w->cols, w->cols, w->cols, 0, &op));

@@ -32,19 +32,15 @@ struct attention {
 };
 
 /* Causal: a query sees itself and what stands before it. Padded: sequence b has lengths[b] tokens. */
-static void fill_visible(uint32_t *visible, const struct attention *a, int causal, const uint32_t *lengths)
-{
+static void fill_visible(uint32_t *visible, const struct attention *a, int causal, const uint32_t *lengths) {
     for (size_t row = 0; row < a->batch * a->heads * a->tokens; ++row) {
         uint32_t query = (uint32_t)(row % a->tokens), length = (uint32_t)a->tokens;
-        if (lengths != NULL) {
-            length = lengths[row / (a->heads * a->tokens)];
-        }
+        if (lengths != NULL) { length = lengths[row / (a->heads * a->tokens)]; }
         visible[row] = query >= length ? 0 : causal ? query + 1 : length;
     }
 }
 
-static mmax_shape scores_shape(const struct attention *a)
-{
+static mmax_shape scores_shape(const struct attention *a) {
     mmax_shape s = mmax_rows(a->batch * a->heads * a->tokens, a->tokens);
     s.scale = 1 / sqrt((double)a->width);
     s.lengths = a->visible;
@@ -52,51 +48,41 @@ static mmax_shape scores_shape(const struct attention *a)
 }
 
 /* The vector of a token in q, k, v or the output, for the head that a row of scores belongs to. */
-static size_t vector_at(const struct attention *a, size_t row, size_t token)
-{
+static size_t vector_at(const struct attention *a, size_t row, size_t token) {
     size_t head = row / a->tokens % a->heads, sequence = row / (a->tokens * a->heads);
     return ((sequence * a->tokens + token) * a->heads + head) * a->width;
 }
 
 /* out[row][j] = <left of the query, right of key j>: scores from q and k, gradients of weights from gy and v */
-static void dots(real *out, const real *left, const real *right, const struct attention *a)
-{
+static void dots(real *out, const real *left, const real *right, const struct attention *a) {
     for (size_t row = 0; row < a->batch * a->heads * a->tokens; ++row) {
         const real *l = left + vector_at(a, row, row % a->tokens);
         for (size_t j = 0; j < a->visible[row]; ++j) {
             const real *r = right + vector_at(a, row, j);
             real sum = 0;
-            for (size_t c = 0; c < a->width; ++c) {
-                sum += l[c] * r[c];
-            }
+            for (size_t c = 0; c < a->width; ++c) { sum += l[c] * r[c]; }
             out[row * a->tokens + j] = sum;
         }
     }
 }
 
 /* y of the query += m[row][j] x of key j; transposed: y of key j += m[row][j] x of the query */
-static void add_products(real *y, const real *x, const real *m, int transposed, const struct attention *a)
-{
+static void add_products(real *y, const real *x, const real *m, int transposed, const struct attention *a) {
     for (size_t row = 0; row < a->batch * a->heads * a->tokens; ++row) {
         for (size_t j = 0; j < a->visible[row]; ++j) {
             real weight = m[row * a->tokens + j];
-            if (weight == 0) {
-                continue; /* sparse functions save work here too */
-            }
+            if (weight == 0) { continue; /* sparse functions save work here too */ }
             size_t query = vector_at(a, row, row % a->tokens), key = vector_at(a, row, j);
             real *to = y + (transposed ? key : query);
             const real *from = x + (transposed ? query : key);
-            for (size_t c = 0; c < a->width; ++c) {
-                to[c] += weight * from[c];
-            }
+            for (size_t c = 0; c < a->width; ++c) { to[c] += weight * from[c]; }
         }
     }
 }
 
 /* `weights` may be `scores` where no backward pass follows. */
 static mmax_status forward(real *out, real *weights, real *scores, const real *q, const real *k, const real *v,
-                           const struct attention *a)
-{
+                           const struct attention *a) {
     mmax_shape s = scores_shape(a);
     mmax_status status = MMAX_OK;
     dots(scores, q, k, a);
@@ -118,8 +104,7 @@ static mmax_status forward(real *out, real *weights, real *scores, const real *q
 /* Adds the gradients to gq, gk, gv and gp, of MultiMax. `gscores` is scratch memory. */
 static mmax_status backward(real *gq, real *gk, real *gv, mmax_multimax_grads *gp, real *gscores, const real *gout,
                             const real *weights, const real *scores, const real *q, const real *k, const real *v,
-                            const struct attention *a)
-{
+                            const struct attention *a) {
     mmax_shape s = scores_shape(a);
     mmax_status status = MMAX_OK;
     real *g = gscores; /* of the weights, and then in their place of the scores */
@@ -147,8 +132,7 @@ enum { BATCH = 2, HEADS = 2, TOKENS = 6, WIDTH = 4, ROWS = BATCH * HEADS * TOKEN
 static real qkv[3][SIZE], gradient[3][SIZE], out[SIZE], gout[SIZE];
 static real scores[ROWS * TOKENS], weights[ROWS * TOKENS], gscores[ROWS * TOKENS];
 
-static void stop_unless(mmax_status status)
-{
+static void stop_unless(mmax_status status) {
     if (status != MMAX_OK) {
         fprintf(stderr, "attention: %s\n", mmax_status_string(status));
         exit(1);
@@ -156,19 +140,15 @@ static void stop_unless(mmax_status status)
 }
 
 /* Its gradient with respect to the output is gout. */
-static double loss(const struct attention *a)
-{
+static double loss(const struct attention *a) {
     double sum = 0;
     stop_unless(forward(out, weights, scores, qkv[0], qkv[1], qkv[2], a));
-    for (size_t i = 0; i < SIZE; ++i) {
-        sum += gout[i] * out[i];
-    }
+    for (size_t i = 0; i < SIZE; ++i) { sum += gout[i] * out[i]; }
     return sum;
 }
 
 /* A central difference of the loss, extrapolated from two steps. */
-static double slope(const struct attention *a, double *x)
-{
+static double slope(const struct attention *a, double *x) {
     double kept = *x, difference[2];
     for (int i = 0; i < 2; ++i) {
         double step = i == 0 ? 1e-4 : 5e-5;
@@ -182,8 +162,7 @@ static double slope(const struct attention *a, double *x)
 }
 
 /* The largest error of a gradient, relative to the gradient where that is above 1. */
-static double largest_error(struct attention *a)
-{
+static double largest_error(struct attention *a) {
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
     double *parameter[] = {a->params.t_b, a->params.t_d, a->params.b, a->params.d};
     const double *parameter_gradient[] = {gp.t_b, gp.t_d, gp.b, gp.d};
@@ -203,29 +182,24 @@ static double largest_error(struct attention *a)
 }
 
 /* Whether the last token of the last sequence reaches the output of any other token. */
-static int last_token_is_seen(const struct attention *a)
-{
+static int last_token_is_seen(const struct attention *a) {
     enum { OTHERS = SIZE - HEADS * WIDTH };
     real before[OTHERS];
     loss(a);
     memcpy(before, out, sizeof before);
-    for (size_t i = 0; i < 3 * (SIZE - OTHERS); ++i) {
-        qkv[i % 3][OTHERS + i / 3] += 1;
-    }
+    for (size_t i = 0; i < 3 * (SIZE - OTHERS); ++i) { qkv[i % 3][OTHERS + i / 3] += 1; }
     loss(a);
     return memcmp(before, out, sizeof before) != 0;
 }
 
-static void fill(real *x, size_t n, uint32_t seed)
-{
+static void fill(real *x, size_t n, uint32_t seed) {
     for (size_t i = 0; i < n; ++i) {
         seed = seed * 1664525 + 1013904223; /* the generator of Numerical Recipes: the same numbers everywhere */
         x[i] = (seed >> 8) / 4194304.0 - 2;
     }
 }
 
-int main(void)
-{
+int main(void) {
     static const char *const name[] = {"softmax", "multimax", "sparsemax", "entmax15", "evsoftmax", "tanhmax"};
     static const uint32_t lengths[BATCH] = {TOKENS, TOKENS / 2};
     static const mmax_multimax_params params = {2, {1.8, 0.9}, {0.6, 1.1}, {-0.3, 0.4}, {0.5, 0.2}};
@@ -237,9 +211,7 @@ int main(void)
         a.function = (enum function)f;
         printf("%-26s", name[f]);
         for (int mask = 0; mask < 4; ++mask) {
-            for (uint32_t i = 0; i < 3; ++i) {
-                fill(qkv[i], SIZE, i);
-            }
+            for (uint32_t i = 0; i < 3; ++i) { fill(qkv[i], SIZE, i); }
             fill(gout, SIZE, 3);
             fill_visible(visible, &a, mask % 2, mask / 2 == 1 ? lengths : NULL);
             double error = largest_error(&a);

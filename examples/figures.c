@@ -20,8 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fail(const char *format, ...)
-{
+static void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fputs("figures: ", stderr);
@@ -31,21 +30,15 @@ static void fail(const char *format, ...)
     exit(2);
 }
 
-static void check(mmax_status status)
-{
-    if (status != MMAX_OK) {
-        fail("multimax.h: %s", mmax_status_string(status));
-    }
+static void check(mmax_status status) {
+    if (status != MMAX_OK) { fail("multimax.h: %s", mmax_status_string(status)); }
 }
 
 /* directory/name, to be freed by free(). */
-static char *join(const char *directory, const char *name, const char *suffix)
-{
+static char *join(const char *directory, const char *name, const char *suffix) {
     size_t room = strlen(directory) + strlen(name) + strlen(suffix) + 2;
     char *path = malloc(room);
-    if (path == NULL) {
-        fail("out of memory");
-    }
+    if (path == NULL) { fail("out of memory"); }
     snprintf(path, room, "%s/%s%s", directory, name, suffix);
     return path;
 }
@@ -59,16 +52,13 @@ struct learned {
 };
 
 /* A layer and its parameters, as in the header line of the tables. */
-static int parse_layer(mmax_multimax_params *p, const char *line, size_t layer)
-{
+static int parse_layer(mmax_multimax_params *p, const char *line, size_t layer) {
     enum { COLUMNS = 9 };
     double v[COLUMNS];
     for (int i = 0; i < COLUMNS; ++i) {
         char *end;
         v[i] = strtod(line, &end);
-        if (end == line || !(fabs(v[i]) < 1e6) || (i + 1 < COLUMNS && *end != ',')) {
-            return 0;
-        }
+        if (end == line || !(fabs(v[i]) < 1e6) || (i + 1 < COLUMNS && *end != ',')) { return 0; }
         line = end + (*end == ',');
     }
     *p = mmax_multimax_identity(2);
@@ -81,14 +71,11 @@ static int parse_layer(mmax_multimax_params *p, const char *line, size_t layer)
     return v[0] == (double)layer && line[strspn(line, " \t\r\n")] == '\0';
 }
 
-static void read_table(mmax_multimax_params *p, size_t layers, const char *directory, const char *name)
-{
+static void read_table(mmax_multimax_params *p, size_t layers, const char *directory, const char *name) {
     static const char header[] = "layer,t_b1,t_d1,t_b2,t_d2,b1,d1,b2,d2";
     char *path = join(directory, name, ""), line[256];
     FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        fail("cannot open '%s': %s (--data names its directory)", path, strerror(errno));
-    }
+    if (file == NULL) { fail("cannot open '%s': %s (--data names its directory)", path, strerror(errno)); }
     if (fgets(line, sizeof line, file) == NULL || strncmp(line, header, strlen(header)) != 0 ||
         line[strlen(header) + strspn(line + strlen(header), "\r\n")] != '\0') {
         fail("'%s' does not begin with %s", path, header);
@@ -99,9 +86,7 @@ static void read_table(mmax_multimax_params *p, size_t layers, const char *direc
                  (unsigned long)l + 1);
         }
     }
-    if (fgets(line, sizeof line, file) != NULL) {
-        fail("'%s' has more than %lu layers", path, (unsigned long)layers);
-    }
+    if (fgets(line, sizeof line, file) != NULL) { fail("'%s' has more than %lu layers", path, (unsigned long)layers); }
     fclose(file);
     free(path);
 }
@@ -122,8 +107,7 @@ static const struct style {
     {"MultiMax", "#1f83d0", "none",
      "m0-11l2.73 7.25 7.73.35-6.05 4.83 2.06 7.47-6.47-4.26-6.47 4.26 2.06-7.47-6.05-4.83 7.73-.35z"}};
 
-static void apply(double *y, const double *x, int function, const mmax_multimax_params *p, mmax_shape s)
-{
+static void apply(double *y, const double *x, int function, const mmax_multimax_params *p, mmax_shape s) {
     switch (function) {
     case SOFTMAX: check(mmax_softmax_f64(y, x, s)); break;
     case EVSOFTMAX: check(mmax_evsoftmax_f64(y, x, 0, s)); break;
@@ -138,8 +122,7 @@ static void apply(double *y, const double *x, int function, const mmax_multimax_
 /* Rounding to two decimals must not hang on the last bit of a result, which may differ between instruction sets. */
 #define UNTIE 1e-4
 
-static void svg_begin(FILE *svg, int width, int height, const char *title)
-{
+static void svg_begin(FILE *svg, int width, int height, const char *title) {
     fprintf(svg,
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
             "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"15\" fill=\"none\" stroke-linejoin=\"round\">\n"
@@ -159,8 +142,7 @@ static void svg_begin(FILE *svg, int width, int height, const char *title)
 static void svg_end(FILE *svg) { fprintf(svg, "</svg>\n"); }
 
 /* anchor: start, middle or end. */
-static void svg_text(FILE *svg, double x, double y, const char *anchor, const char *format, ...)
-{
+static void svg_text(FILE *svg, double x, double y, const char *anchor, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fprintf(svg, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"%s\">", x + UNTIE, y + UNTIE, anchor);
@@ -170,13 +152,11 @@ static void svg_text(FILE *svg, double x, double y, const char *anchor, const ch
 }
 
 /* A step of a path; command is M or L. */
-static void svg_point(FILE *svg, char command, double x, double y)
-{
+static void svg_point(FILE *svg, char command, double x, double y) {
     fprintf(svg, "%c%.2f %.2f", command, x + UNTIE, y + UNTIE);
 }
 
-static void svg_line(FILE *svg, const char *class, double x0, double y0, double x1, double y1)
-{
+static void svg_line(FILE *svg, const char *class, double x0, double y0, double x1, double y1) {
     fprintf(svg, "<path class=\"%s\" d=\"", class);
     svg_point(svg, 'M', x0, y0);
     svg_point(svg, 'L', x1, y1);
@@ -184,8 +164,7 @@ static void svg_line(FILE *svg, const char *class, double x0, double y0, double 
 }
 
 /* SparseMax is hollow: others often lie in the same place. */
-static void svg_marker(FILE *svg, double x, double y, int function)
-{
+static void svg_marker(FILE *svg, double x, double y, int function) {
     const struct style *s = &style[function];
     if (function == SPARSEMAX) {
         fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" d=\"", s->colour);
@@ -201,39 +180,31 @@ struct panel {
     double low[2], high[2]; /* the values at the ends of both axes */
 };
 
-static double panel_x(const struct panel *p, double x)
-{
+static double panel_x(const struct panel *p, double x) {
     return p->left + p->width * (x - p->low[0]) / (p->high[0] - p->low[0]);
 }
 
-static double panel_y(const struct panel *p, double y)
-{
+static double panel_y(const struct panel *p, double y) {
     return p->top + p->height * (p->high[1] - y) / (p->high[1] - p->low[1]);
 }
 
 /* Grid lines, every step[0] and step[1] from the lowest value on; with_x and with_y: their values beside them. */
-static void svg_grid(FILE *svg, const struct panel *p, const double step[2], int with_x, int with_y)
-{
+static void svg_grid(FILE *svg, const struct panel *p, const double step[2], int with_x, int with_y) {
     double right = p->left + p->width, bottom = p->top + p->height;
     for (int i = 0; p->low[0] + i * step[0] < p->high[0] + step[0] / 2; ++i) {
         double value = p->low[0] + i * step[0], x = panel_x(p, value);
         svg_line(svg, "grid", x, p->top, x, bottom);
-        if (with_x) {
-            svg_text(svg, x, bottom + 18, "middle", "%s%g", value < 0 ? "&#8722;" : "", fabs(value));
-        }
+        if (with_x) { svg_text(svg, x, bottom + 18, "middle", "%s%g", value < 0 ? "&#8722;" : "", fabs(value)); }
     }
     for (int i = 0; p->low[1] + i * step[1] < p->high[1] + step[1] / 2; ++i) {
         double value = p->low[1] + i * step[1], y = panel_y(p, value);
         svg_line(svg, "grid", p->left, y, right, y);
-        if (with_y) {
-            svg_text(svg, p->left - 8, y + 5, "end", "%s%g", value < 0 ? "&#8722;" : "", fabs(value));
-        }
+        if (with_y) { svg_text(svg, p->left - 8, y + 5, "end", "%s%g", value < 0 ? "&#8722;" : "", fabs(value)); }
     }
 }
 
 static void svg_curve(FILE *svg, const struct panel *p, int function, const double *x, const double *y, size_t y_stride,
-                      size_t n)
-{
+                      size_t n) {
     fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" stroke-dasharray=\"%s\" d=\"", style[function].colour,
             style[function].dashes);
     for (size_t i = 0; i < n; ++i) {
@@ -243,8 +214,7 @@ static void svg_curve(FILE *svg, const struct panel *p, int function, const doub
 }
 
 /* A vertical label left of a panel. */
-static void svg_vertical(FILE *svg, double x, double y, const char *text)
-{
+static void svg_vertical(FILE *svg, double x, double y, const char *text) {
     fprintf(svg, "<text transform=\"translate(%.2f %.2f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", x + UNTIE,
             y + UNTIE, text);
 }
@@ -263,19 +233,15 @@ static double temperature(int step) { return COLDEST * pow(HOTTEST / COLDEST, (d
 /* From the coldest, 0, to the hottest, STEPS: lighter from stop to stop, so that colour-blind readers see the order. */
 static const int stop[3][3] = {{0x5a, 0x4f, 0xcf}, {0xc2, 0x50, 0x8f}, {0xe0, 0x8a, 0x1e}};
 
-static void temperature_stroke(FILE *svg, int step)
-{
+static void temperature_stroke(FILE *svg, int step) {
     const int *from = stop[2 * step / STEPS % 2], *to = from + 3;
     int part = step % (STEPS / 2), all = STEPS / 2;
     fprintf(svg, "<path stroke-width=\"2.5\" stroke-linecap=\"round\" stroke=\"#");
-    for (int i = 0; i < 3; ++i) {
-        fprintf(svg, "%02x", (unsigned)((from[i] * (all - part) + to[i] * part) / all));
-    }
+    for (int i = 0; i < 3; ++i) { fprintf(svg, "%02x", (unsigned)((from[i] * (all - part) + to[i] * part) / all)); }
     fprintf(svg, "\" d=\"");
 }
 
-static mmax_shape inputs_at(double t)
-{
+static mmax_shape inputs_at(double t) {
     mmax_shape s = mmax_rows(INPUTS, ENTRIES);
     s.scale = 1 / t;
     return s;
@@ -284,8 +250,7 @@ static mmax_shape inputs_at(double t)
 static void softmax_at(double y[INPUTS][ENTRIES], double t) { check(mmax_softmax_f64(y[0], input[0], inputs_at(t))); }
 
 /* A bar with the temperatures that its colours stand for. */
-static void svg_temperatures(FILE *svg, double x, double y, double height)
-{
+static void svg_temperatures(FILE *svg, double x, double y, double height) {
     static const double value[] = {0.05, 0.2, 1, 5, 20};
     fprintf(svg, "<linearGradient id=\"temperature\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">");
     for (int i = 0; i < 3; ++i) {
@@ -306,8 +271,7 @@ struct point {
     double x, y;
 };
 
-static struct point on_simplex(const double y[ENTRIES])
-{
+static struct point on_simplex(const double y[ENTRIES]) {
     static const struct point vertex[ENTRIES] = {{42, 386}, {478, 386}, {260, 8.4}};
     struct point at = {0, 0};
     for (int i = 0; i < ENTRIES; ++i) {
@@ -317,8 +281,7 @@ static struct point on_simplex(const double y[ENTRIES])
     return at;
 }
 
-static void draw_simplex(FILE *svg, const struct learned *learned)
-{
+static void draw_simplex(FILE *svg, const struct learned *learned) {
     static const char *const detail[FUNCTIONS] = {", t = 1", "", "", "", ", layer 10"};
     static const double corner[ENTRIES][ENTRIES] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     const mmax_multimax_params *p = &learned->vision[HIDDEN_LAYER - 1];
@@ -343,9 +306,7 @@ static void draw_simplex(FILE *svg, const struct learned *learned)
     for (int f = 0; f < FUNCTIONS; ++f) {
         double y[INPUTS][ENTRIES];
         apply(y[0], input[0], f, p, inputs_at(1));
-        for (int i = 0; i < INPUTS; ++i) {
-            svg_marker(svg, on_simplex(y[i]).x, on_simplex(y[i]).y, f);
-        }
+        for (int i = 0; i < INPUTS; ++i) { svg_marker(svg, on_simplex(y[i]).x, on_simplex(y[i]).y, f); }
         svg_marker(svg, 366, 50 + 26 * f, f);
         svg_text(svg, 384, 55 + 26 * f, "start", "%s%s", style[f].name, detail[f]);
     }
@@ -359,8 +320,7 @@ static void draw_simplex(FILE *svg, const struct learned *learned)
 }
 
 /* Means over the inputs. Entries above 0 are relevant; the reference is each input's smallest weight by SoftMax. */
-static struct point metrics_of(const double *y)
-{
+static struct point metrics_of(const double *y) {
     double multimodality[INPUTS], sparsity[INPUTS];
     struct point mean = {0, 0};
     check(mmax_multimodality_f64(multimodality, y, input[0], 0, inputs_at(1)));
@@ -372,14 +332,12 @@ static struct point metrics_of(const double *y)
     return mean;
 }
 
-static struct point in_tradeoff(const struct panel *panel, const double *y)
-{
+static struct point in_tradeoff(const struct panel *panel, const double *y) {
     struct point mean = metrics_of(y), at = {panel_x(panel, mean.x), panel_y(panel, mean.y)};
     return at;
 }
 
-static void draw_tradeoff(FILE *svg, const struct learned *learned)
-{
+static void draw_tradeoff(FILE *svg, const struct learned *learned) {
     static const struct panel panel = {64, 48, 432, 332, {0, 0}, {1, 1}};
     static const double step[2] = {0.2, 0.2}, marked[] = {0.3, 0.5, 1, 2, 5};
     double y[INPUTS][ENTRIES];
@@ -421,8 +379,7 @@ static void draw_tradeoff(FILE *svg, const struct learned *learned)
 
 /* ==== figure 2: two entries ======================================================================================= */
 
-static void draw_two_entries(FILE *svg, const struct learned *learned)
-{
+static void draw_two_entries(FILE *svg, const struct learned *learned) {
     enum { POINTS = 141, PANELS = 2 };
     static const double step[2] = {1, 0.25};
     svg_begin(svg, 880, 390, "Reweighting functions of two entries");
@@ -430,9 +387,7 @@ static void draw_two_entries(FILE *svg, const struct learned *learned)
         struct panel panel = {56 + 340 * i, 40, 316, 290, {-3, 0}, {4, 1}};
         double x[POINTS][2], y[POINTS][2], first[POINTS];
         int tie = 60 + 20 * i; /* where x1 = x2 */
-        for (int n = 0; n < POINTS; ++n) {
-            first[n] = (n - 60) / 20.0;
-        }
+        for (int n = 0; n < POINTS; ++n) { first[n] = (n - 60) / 20.0; }
         first[tie - 1] = first[tie] - 1e-6; /* EvSoftMax jumps here */
         first[tie + 1] = first[tie] + 1e-6;
         for (int n = 0; n < POINTS; ++n) {
@@ -459,17 +414,14 @@ static void draw_two_entries(FILE *svg, const struct learned *learned)
 
 /* ==== figures 3 and 10: learned modulators ======================================================================== */
 
-static void draw_modulators(FILE *svg, const mmax_multimax_params *layer, int layers, const char *title)
-{
+static void draw_modulators(FILE *svg, const mmax_multimax_params *layer, int layers, const char *title) {
     enum { COLUMNS = 3, POINTS = 161 };
     static const double step[2] = {2, 4}, ends[2] = {-4, 4};
     const double left = 56, top = 40, pitch = 210, side = 180;
     int rows = layers / COLUMNS;
     double right = left + pitch * COLUMNS - (pitch - side), bottom = top + pitch * rows - (pitch - side);
     double x[POINTS], y[POINTS];
-    for (int n = 0; n < POINTS; ++n) {
-        x[n] = (n - 80) / 20.0;
-    }
+    for (int n = 0; n < POINTS; ++n) { x[n] = (n - 80) / 20.0; }
     svg_begin(svg, 676, (int)bottom + 56, title);
     svg_text(svg, left, 26, "start", "%s; dashed: the identity, SoftMax", title);
     for (int l = 0; l < layers; ++l) {
@@ -492,13 +444,11 @@ static void draw_modulators(FILE *svg, const mmax_multimax_params *layer, int la
     svg_end(svg);
 }
 
-static void draw_vision(FILE *svg, const struct learned *learned)
-{
+static void draw_vision(FILE *svg, const struct learned *learned) {
     draw_modulators(svg, learned->vision, VISION_LAYERS, "&#963; of the layers of Deit-small");
 }
 
-static void draw_language(FILE *svg, const struct learned *learned)
-{
+static void draw_language(FILE *svg, const struct learned *learned) {
     draw_modulators(svg, learned->language, LANGUAGE_LAYERS, "&#963; of the layers of a language transformer");
 }
 
@@ -516,12 +466,9 @@ static const struct figure {
 enum { FIGURES = sizeof figure / sizeof *figure };
 
 /* Returns 0, with errno set and no file left, where the file cannot be written. */
-static int write_figure(const char *path, const struct figure *f, const struct learned *learned)
-{
+static int write_figure(const char *path, const struct figure *f, const struct learned *learned) {
     FILE *svg = fopen(path, "wb");
-    if (svg == NULL) {
-        return 0;
-    }
+    if (svg == NULL) { return 0; }
     f->draw(svg, learned);
     int failed = ferror(svg);
     if (fclose(svg) != 0 || failed) {
@@ -534,33 +481,25 @@ static int write_figure(const char *path, const struct figure *f, const struct l
 }
 
 /* Removes the parts first to last - 1, those that are written and not yet in place. */
-static void give_up(const char *path, char *part[FIGURES], size_t first, size_t last)
-{
+static void give_up(const char *path, char *part[FIGURES], size_t first, size_t last) {
     const char *reason = strerror(errno);
-    for (size_t i = first; i < last; ++i) {
-        remove(part[i]);
-    }
+    for (size_t i = first; i < last; ++i) { remove(part[i]); }
     fail("cannot write '%s': %s", path, reason);
 }
 
 /* All are written under another name first, so that on failure no figure is half written. */
-static void write_figures(const char *directory, const struct learned *learned)
-{
+static void write_figures(const char *directory, const struct learned *learned) {
     char *path[FIGURES], *part[FIGURES];
     for (size_t i = 0; i < FIGURES; ++i) {
         path[i] = join(directory, figure[i].name, "");
         part[i] = join(directory, figure[i].name, ".part");
-        if (!write_figure(part[i], &figure[i], learned)) {
-            give_up(path[i], part, 0, i);
-        }
+        if (!write_figure(part[i], &figure[i], learned)) { give_up(path[i], part, 0, i); }
     }
     for (size_t i = 0; i < FIGURES; ++i) {
 #if defined(_WIN32)
         remove(path[i]); /* rename does not replace a file there */
 #endif
-        if (rename(part[i], path[i]) != 0) {
-            give_up(path[i], part, i, FIGURES);
-        }
+        if (rename(part[i], path[i]) != 0) { give_up(path[i], part, i, FIGURES); }
         free(path[i]);
         free(part[i]);
     }
@@ -585,8 +524,7 @@ static const char usage[] =
     "MultiMax has the parameters of layer 10 of Table 7 where a figure needs one layer. Exit status 0, or 2 for a\n"
     "wrong option, table or directory; then no file is left half written.\n";
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     static struct learned learned;
     const char *directory = NULL, *data = "examples/data";
     for (int i = 1; i < argc; ++i) {
@@ -595,9 +533,7 @@ int main(int argc, char **argv)
             return 0;
         }
         if (strcmp(argv[i], "--data") == 0) {
-            if (++i == argc) {
-                fail("--data needs a value; see --help");
-            }
+            if (++i == argc) { fail("--data needs a value; see --help"); }
             data = argv[i];
         } else if (argv[i][0] == '-') {
             fail("there is no option '%s'; see --help", argv[i]);
@@ -607,9 +543,7 @@ int main(int argc, char **argv)
             directory = argv[i];
         }
     }
-    if (directory == NULL) {
-        fail("which directory are the figures to go to? See --help");
-    }
+    if (directory == NULL) { fail("which directory are the figures to go to? See --help"); }
     read_table(learned.vision, VISION_LAYERS, data, "table7_deit_small.csv");
     read_table(learned.language, LANGUAGE_LAYERS, data, "table8_language_transformer.csv");
     write_figures(directory, &learned);

@@ -37,52 +37,39 @@ static struct {
     FILE *file;
 } svg;
 
-static void fail(const char *format, ...)
-{
+static void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fputs("reweight: ", stderr);
     vfprintf(stderr, format, arguments);
     fputc('\n', stderr);
     va_end(arguments);
-    if (svg.file != NULL) {
-        fclose(svg.file);
-    }
-    if (svg.temporary != NULL) {
-        remove(svg.temporary);
-    }
+    if (svg.file != NULL) { fclose(svg.file); }
+    if (svg.temporary != NULL) { remove(svg.temporary); }
     exit(2);
 }
 
-static void *resize(void *memory, size_t count, size_t size)
-{
+static void *resize(void *memory, size_t count, size_t size) {
     void *resized = count > SIZE_MAX / size ? NULL : realloc(memory, count * size);
-    if (resized == NULL) {
-        fail("out of memory");
-    }
+    if (resized == NULL) { fail("out of memory"); }
     return resized;
 }
 
-static void check(mmax_status status)
-{
-    if (status != MMAX_OK) {
-        fail("multimax.h: %s", mmax_status_string(status));
-    }
+static void check(mmax_status status) {
+    if (status != MMAX_OK) { fail("multimax.h: %s", mmax_status_string(status)); }
 }
 
 /* By their bits, so that special values survive -Ofast. */
 #define INFINITY_BITS UINT64_C(0x7ff0000000000000)
 #define SIGN_BIT      UINT64_C(0x8000000000000000)
 
-static uint64_t bits_of(double value)
-{
+static uint64_t bits_of(double value) {
     uint64_t bits;
     memcpy(&bits, &value, sizeof bits);
     return bits;
 }
 
-static double from_bits(uint64_t bits)
-{
+static double from_bits(uint64_t bits) {
     double value;
     memcpy(&value, &bits, sizeof value);
     return value;
@@ -92,11 +79,8 @@ static int is_masked(double value) { return bits_of(value) == (SIGN_BIT | INFINI
 static int is_nan(double value) { return (bits_of(value) & ~SIGN_BIT) > INFINITY_BITS; }
 static int is_finite(double value) { return (bits_of(value) & ~SIGN_BIT) < INFINITY_BITS; }
 
-static void flush_results(void)
-{
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fail("cannot write the results: %s", strerror(errno));
-    }
+static void flush_results(void) {
+    if (fflush(stdout) != 0 || ferror(stdout)) { fail("cannot write the results: %s", strerror(errno)); }
 }
 
 /* ==== options ===================================================================================================== */
@@ -163,8 +147,7 @@ static const struct layer {
     {"language-transformer", 6, 1.1514893, 1.152832, 0.98441315, 1.0156403, 0.1751709, 0.05374146, -0.13269043,
      -0.08825684}};
 
-static mmax_multimax_params layer_value(const char *text)
-{
+static mmax_multimax_params layer_value(const char *text) {
     char name[40];
     for (size_t i = 0; i < sizeof published / sizeof *published; ++i) {
         const struct layer *l = &published[i];
@@ -179,8 +162,7 @@ static mmax_multimax_params layer_value(const char *text)
     return mmax_multimax_identity(2);
 }
 
-static mmax_multimax_params params_value(const char *text)
-{
+static mmax_multimax_params params_value(const char *text) {
     mmax_multimax_params p = mmax_multimax_identity(2);
     double value[8];
     int count = 0;
@@ -208,8 +190,7 @@ static mmax_multimax_params params_value(const char *text)
     return p;
 }
 
-static double scale_value(const char *text)
-{
+static double scale_value(const char *text) {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !is_finite(value) || value <= 0) {
@@ -219,26 +200,21 @@ static double scale_value(const char *text)
 }
 
 /* The place of `text` among the words. */
-static int word_value(const char *option, const char *text, const char *const *words, int count)
-{
+static int word_value(const char *option, const char *text, const char *const *words, int count) {
     for (int i = 0; i < count; ++i) {
-        if (strcmp(text, words[i]) == 0) {
-            return i;
-        }
+        if (strcmp(text, words[i]) == 0) { return i; }
     }
     fail("%s does not know '%s'; see --help", option, text);
     return 0;
 }
 
-static void help(void)
-{
+static void help(void) {
     fputs(usage, stdout);
     flush_results();
     exit(0);
 }
 
-static void read_options(struct options *o, int argc, char **argv)
-{
+static void read_options(struct options *o, int argc, char **argv) {
     static const char *const option_name[] = {"--function", "--print",     "--layer", "--params", "--order",
                                               "--scale",    "--precision", "--svg",   "--causal", "--help"};
     enum { FUNCTION, PRINT, LAYER, PARAMS, ORDER, SCALE, PRECISION, SVG, VALUED, CAUSAL = VALUED, HELP, KINDS };
@@ -248,23 +224,17 @@ static void read_options(struct options *o, int argc, char **argv)
     for (int i = 1; i < argc; ++i) {
         const char *option = argv[i], *value = NULL;
         if (option[0] != '-' || strcmp(option, "-") == 0) {
-            if (o->path != NULL) {
-                fail("one file at a time: '%s' or '%s'", o->path, option);
-            }
+            if (o->path != NULL) { fail("one file at a time: '%s' or '%s'", o->path, option); }
             o->path = option;
             continue;
         }
         int kind = word_value("the command line", option, option_name, KINDS);
         if (kind < VALUED) {
-            if (++i == argc) {
-                fail("%s needs a value; see --help", option);
-            }
+            if (++i == argc) { fail("%s needs a value; see --help", option); }
             value = argv[i];
         }
         if (kind == LAYER || kind == PARAMS) {
-            if (chosen >= 0 && chosen != kind) {
-                fail("--layer and --params exclude each other");
-            }
+            if (chosen >= 0 && chosen != kind) { fail("--layer and --params exclude each other"); }
             chosen = kind;
         }
         switch (kind) {
@@ -280,16 +250,10 @@ static void read_options(struct options *o, int argc, char **argv)
         default: help();
         }
     }
-    if (order > o->params.order) {
-        fail("--order 2 needs 8 numbers in --params");
-    }
+    if (order > o->params.order) { fail("--order 2 needs 8 numbers in --params"); }
     o->params.order = order > 0 ? order : o->params.order;
-    if (o->print == PRINT_DEFAULT) {
-        o->print = o->function == ALL ? PRINT_TABLE : PRINT_WEIGHTS;
-    }
-    if (o->path != NULL && strcmp(o->path, "-") == 0) {
-        o->path = NULL;
-    }
+    if (o->print == PRINT_DEFAULT) { o->print = o->function == ALL ? PRINT_TABLE : PRINT_WEIGHTS; }
+    if (o->path != NULL && strcmp(o->path, "-") == 0) { o->path = NULL; }
 }
 
 /* ==== reading ===================================================================================================== */
@@ -312,8 +276,7 @@ struct row {
 };
 
 /* Returns 0 at the end of the file. */
-static int read_line(struct input *in)
-{
+static int read_line(struct input *in) {
     int c;
     in->length = 0;
     do {
@@ -324,50 +287,39 @@ static int read_line(struct input *in)
         c = getc(in->file);
         in->text[in->length++] = (char)(c == EOF || c == '\n' ? '\0' : c);
     } while (c != EOF && c != '\n');
-    if (ferror(in->file)) {
-        fail("cannot read %s: %s", in->name, strerror(errno));
-    }
+    if (ferror(in->file)) { fail("cannot read %s: %s", in->name, strerror(errno)); }
     --in->length;
     ++in->line;
     return c != EOF || in->length > 0;
 }
 
 /* `what` is wrong with a cell: its text as far as it is short and can be shown. */
-static void fail_cell(const struct input *in, size_t column, const char *text, size_t length, const char *what)
-{
+static void fail_cell(const struct input *in, size_t column, const char *text, size_t length, const char *what) {
     enum { SHOWN = 24 };
     char shown[SHOWN + 1];
     size_t n = length < SHOWN ? length : SHOWN;
-    for (size_t i = 0; i < n; ++i) {
-        shown[i] = text[i] < ' ' || text[i] > '~' ? '?' : text[i];
-    }
+    for (size_t i = 0; i < n; ++i) { shown[i] = text[i] < ' ' || text[i] > '~' ? '?' : text[i]; }
     shown[n] = '\0';
     fail("%s, line %lu, column %lu: '%s%s' is %s", in->name, in->line, (unsigned long)column, shown,
          length > n ? "..." : "", what);
 }
 
 /* The cell from `text` to `end`, where a NUL takes the place of what follows it. */
-static double cell_value(const struct input *in, size_t column, char *text, char *end, int f64)
-{
+static double cell_value(const struct input *in, size_t column, char *text, char *end, int f64) {
     char *stop;
     double value;
-    if (text == end) {
-        return from_bits(SIGN_BIT | INFINITY_BITS);
-    }
+    if (text == end) { return from_bits(SIGN_BIT | INFINITY_BITS); }
     *end = '\0';
     errno = 0;
     value = f64 ? strtod(text, &stop) : (double)strtof(text, &stop); /* rounded once */
-    if (stop != end) {
-        fail_cell(in, column, text, (size_t)(end - text), "not a number");
-    }
+    if (stop != end) { fail_cell(in, column, text, (size_t)(end - text), "not a number"); }
     if (errno == ERANGE && fabs(value) > 1) {
         fail_cell(in, column, text, (size_t)(end - text), f64 ? "beyond the range of f64" : "beyond the range of f32");
     }
     return value;
 }
 
-static void row_add(struct row *row, double value, int f64)
-{
+static void row_add(struct row *row, double value, int f64) {
     if (row->cols == row->room) {
         row->room = row->room == 0 ? 256 : 2 * row->room;
         row->x = resize(row->x, row->room, sizeof *row->x);
@@ -377,17 +329,14 @@ static void row_add(struct row *row, double value, int f64)
         row->y32 = resize(row->y32, row->room, sizeof *row->y32);
     }
     row->x[row->cols] = value;
-    if (!f64) {
-        row->x32[row->cols] = (float)value;
-    }
+    if (!f64) { row->x32[row->cols] = (float)value; }
     ++row->cols;
 }
 
 static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 /* The next line that is not blank, as a row; returns 0 at the end of the file. */
-static int read_row(struct row *row, struct input *in, int f64)
-{
+static int read_row(struct row *row, struct input *in, int f64) {
     row->cols = 0;
     while (row->cols == 0 && read_line(in)) {
         char *at = in->text, *end = at + in->length;
@@ -396,18 +345,11 @@ static int read_row(struct row *row, struct input *in, int f64)
             at += 3; /* the byte order mark of UTF-8 */
         }
         for (char *stop; at <= end; at = stop + 1) {
-            while (at < end && is_blank(*at)) {
-                ++at;
-            }
-            for (stop = at; stop < end && (commas ? *stop != ',' : !is_blank(*stop)); ++stop) {
-            }
+            while (at < end && is_blank(*at)) { ++at; }
+            for (stop = at; stop < end && (commas ? *stop != ',' : !is_blank(*stop)); ++stop) {}
             char *cell_end = stop;
-            while (cell_end > at && is_blank(cell_end[-1])) {
-                --cell_end;
-            }
-            if (commas || cell_end > at) {
-                row_add(row, cell_value(in, row->cols + 1, at, cell_end, f64), f64);
-            }
+            while (cell_end > at && is_blank(cell_end[-1])) { --cell_end; }
+            if (commas || cell_end > at) { row_add(row, cell_value(in, row->cols + 1, at, cell_end, f64), f64); }
         }
     }
     row->number += row->cols > 0;
@@ -416,24 +358,22 @@ static int read_row(struct row *row, struct input *in, int f64)
 
 /* ==== reweighting ================================================================================================= */
 
-#define DEFINE_APPLY(T, real)                                                                                       \
-    static mmax_status apply_##T(real *y, const real *x, int function, const mmax_multimax_params *p, mmax_shape s) \
-    {                                                                                                               \
-        switch (function) {                                                                                         \
-        case SOFTMAX: return mmax_softmax_##T(y, x, s);                                                             \
-        case MULTIMAX: return mmax_multimax_##T(y, x, p, s);                                                        \
-        case SPARSEMAX: return mmax_sparsemax_##T(y, x, s);                                                         \
-        case ENTMAX15: return mmax_entmax15_##T(y, x, s);                                                           \
-        case EVSOFTMAX: return mmax_evsoftmax_##T(y, x, 0, s);                                                      \
-        default: return mmax_tanhmax_##T(y, x, s);                                                                  \
-        }                                                                                                           \
+#define DEFINE_APPLY(T, real)                                                                                         \
+    static mmax_status apply_##T(real *y, const real *x, int function, const mmax_multimax_params *p, mmax_shape s) { \
+        switch (function) {                                                                                           \
+        case SOFTMAX: return mmax_softmax_##T(y, x, s);                                                               \
+        case MULTIMAX: return mmax_multimax_##T(y, x, p, s);                                                          \
+        case SPARSEMAX: return mmax_sparsemax_##T(y, x, s);                                                           \
+        case ENTMAX15: return mmax_entmax15_##T(y, x, s);                                                             \
+        case EVSOFTMAX: return mmax_evsoftmax_##T(y, x, 0, s);                                                        \
+        default: return mmax_tanhmax_##T(y, x, s);                                                                    \
+        }                                                                                                             \
     }
 DEFINE_APPLY(f32, float)
 DEFINE_APPLY(f64, double)
 
 /* A scale or a parameter may be too large or too small for the precision: multimax tells. */
-static void check_numbers(const struct options *o)
-{
+static void check_numbers(const struct options *o) {
     float x32 = 0;
     double x = 0;
     mmax_shape s = mmax_row(1);
@@ -443,8 +383,7 @@ static void check_numbers(const struct options *o)
     }
 }
 
-static void reweight(struct row *row, int function, const struct options *o)
-{
+static void reweight(struct row *row, int function, const struct options *o) {
     mmax_shape s = mmax_row(row->active);
     s.scale = o->scale;
     check(o->f64 ? apply_f64(row->y, row->x, function, &o->params, s)
@@ -462,8 +401,7 @@ struct measures {
 };
 
 /* The mean of the entries that are not masked, which does not overflow. */
-static double mean_score(const struct row *row, size_t entries)
-{
+static double mean_score(const struct row *row, size_t entries) {
     double mean = 0, least = 0, most = 0;
     for (size_t i = 0, seen = 0; i < row->active; ++i) {
         if (!is_masked(row->x[i])) {
@@ -475,8 +413,7 @@ static double mean_score(const struct row *row, size_t entries)
     return fmin(fmax(mean, least), most);
 }
 
-static struct measures measure(const struct row *row)
-{
+static struct measures measure(const struct row *row) {
     const double none = from_bits(INFINITY_BITS + 1); /* NaN, as the metrics give it */
     struct measures m = {0, 0, none, 0, none, none, 0};
     mmax_shape s = mmax_row(row->active);
@@ -488,14 +425,10 @@ static struct measures measure(const struct row *row)
         m.largest = row->size[i] > fabs(m.largest) ? row->y[i] : m.largest;
         sum += row->size[i];
     }
-    if (m.nan || m.entries == 0) {
-        return m;
-    }
+    if (m.nan || m.entries == 0) { return m; }
     m.entropy = m.support == 0 ? none : 0;
     for (size_t i = 0; i < row->active; ++i) {
-        if (row->size[i] > 0) {
-            m.entropy -= row->size[i] / sum * log(row->size[i] / sum);
-        }
+        if (row->size[i] > 0) { m.entropy -= row->size[i] / sum * log(row->size[i] / sum); }
     }
     double mean = mean_score(row, m.entries);
     check(mmax_sparsity_f64(&m.sparsity, row->size, row->x, mean, METRIC_REFERENCE, s));
@@ -505,19 +438,15 @@ static struct measures measure(const struct row *row)
 
 /* ==== printing ==================================================================================================== */
 
-static void print_weights(const struct row *row, int function, const struct options *o)
-{
-    if (o->function == ALL) {
-        printf("%s,", function_name[function]);
-    }
+static void print_weights(const struct row *row, int function, const struct options *o) {
+    if (o->function == ALL) { printf("%s,", function_name[function]); }
     for (size_t i = 0; i < row->cols; ++i) {
         printf("%s%.*g", i == 0 ? "" : ",", o->f64 ? 17 : 9, row->y[i]); /* reads back as the same number */
     }
     printf("\n");
 }
 
-static void print_measures(const struct row *row, int function, const struct measures *m)
-{
+static void print_measures(const struct row *row, int function, const struct measures *m) {
     const double value[] = {m->entropy, m->largest, m->sparsity, m->multimodality};
     static const int width[] = {10, 10, 11, 17};
     printf("%7lu  %-9s %9lu", row->number, function_name[function], (unsigned long)m->entries);
@@ -554,8 +483,7 @@ static struct {
 
 static size_t group_of(size_t cols) { return (cols + CHART_BARS - 1) / CHART_BARS; }
 
-static void chart_add(const struct row *row, int function, const struct measures *m)
-{
+static void chart_add(const struct row *row, int function, const struct measures *m) {
     if (row->number <= CHART_ROWS) {
         struct panel *panel = &chart.panel[row->number - 1][function];
         chart.cols[row->number - 1] = row->cols;
@@ -573,8 +501,7 @@ static void chart_add(const struct row *row, int function, const struct measures
 #define BLUE   "#1f83d0"
 #define ORANGE "#d55e00"
 
-static void svg_text(double x, double y, const char *anchor, const char *format, ...)
-{
+static void svg_text(double x, double y, const char *anchor, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fprintf(svg.file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
@@ -583,13 +510,11 @@ static void svg_text(double x, double y, const char *anchor, const char *format,
     va_end(arguments);
 }
 
-static void svg_line(double x, double y, double width, double opacity)
-{
+static void svg_line(double x, double y, double width, double opacity) {
     fprintf(svg.file, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"" INK "\" opacity=\"%.2f\"/>\n", x, y, width, opacity);
 }
 
-static void svg_panel(const struct panel *panel, size_t cols, double x, double zero, double unit)
-{
+static void svg_panel(const struct panel *panel, size_t cols, double x, double zero, double unit) {
     double width = panel_width - 24, pitch = width / (double)((cols + group_of(cols) - 1) / group_of(cols));
     pitch = fmin(pitch, 28);
     svg_line(x, zero, width, 0.8);
@@ -604,8 +529,7 @@ static void svg_panel(const struct panel *panel, size_t cols, double x, double z
 }
 
 /* The panels of a row share their scale. */
-static void svg_row(size_t row, const int *shown, int count)
-{
+static void svg_row(size_t row, const int *shown, int count) {
     double top = top_margin + (double)row * band_height, most = 0, least = 0;
     size_t cols = chart.cols[row], group = group_of(cols);
     for (int i = 0; i < count; ++i) {
@@ -625,9 +549,7 @@ static void svg_row(size_t row, const int *shown, int count)
     for (int i = 0; i < count; ++i) {
         const struct panel *panel = &chart.panel[row][shown[i]];
         double x = left + i * panel_width;
-        if (most > 0) {
-            svg_line(x, top, panel_width - 24, 0.3);
-        }
+        if (most > 0) { svg_line(x, top, panel_width - 24, 0.3); }
         svg_panel(panel, cols, x, zero, unit);
         if (panel->measures.nan) {
             svg_text(x, top + plot_height + 18, "start", "nan");
@@ -636,20 +558,15 @@ static void svg_row(size_t row, const int *shown, int count)
                      (unsigned long)panel->measures.support, panel->measures.largest);
         }
     }
-    if (most > 0) {
-        svg_text(left - 8, top + 4, "end", "%.3g", most);
-    }
+    if (most > 0) { svg_text(left - 8, top + 4, "end", "%.3g", most); }
     svg_text(left - 8, zero + 4, "end", "0");
 }
 
-static void svg_write(const struct options *o)
-{
+static void svg_write(const struct options *o) {
     size_t rows = chart.rows < CHART_ROWS ? (size_t)chart.rows : CHART_ROWS;
     int shown[FUNCTIONS], count = 0;
     for (int f = 0; f < FUNCTIONS; ++f) {
-        if (o->function == ALL || o->function == f) {
-            shown[count++] = f;
-        }
+        if (o->function == ALL || o->function == f) { shown[count++] = f; }
     }
     double width = left + count * panel_width,
            height = top_margin + (double)rows * band_height + (chart.rows > rows ? 16 : -8);
@@ -658,12 +575,8 @@ static void svg_write(const struct options *o)
             width, height, width, height);
     fprintf(svg.file, "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" fill=\"" INK "\">\n");
     fprintf(svg.file, "<title>Weights of each row, function by function</title>\n");
-    for (int i = 0; i < count; ++i) {
-        svg_text(left + i * panel_width, 22, "start", "%s", function_name[shown[i]]);
-    }
-    for (size_t row = 0; row < rows; ++row) {
-        svg_row(row, shown, count);
-    }
+    for (int i = 0; i < count; ++i) { svg_text(left + i * panel_width, 22, "start", "%s", function_name[shown[i]]); }
+    for (size_t row = 0; row < rows; ++row) { svg_row(row, shown, count); }
     if (chart.rows > rows) {
         svg_text(16, height - 14, "start", "%lu more rows are not drawn", chart.rows - (unsigned long)rows);
     }
@@ -671,8 +584,7 @@ static void svg_write(const struct options *o)
 }
 
 /* Before the rows are read, so that a wrong directory shows at once. A device or a link is written itself. */
-static void svg_open(void)
-{
+static void svg_open(void) {
     int itself = 0;
 #if defined(S_ISREG)
     struct stat status;
@@ -691,15 +603,12 @@ static void svg_open(void)
     }
 }
 
-static void svg_close(void)
-{
+static void svg_close(void) {
     int failed = ferror(svg.file);
     failed |= fclose(svg.file) != 0;
     svg.file = NULL;
 #if defined(_WIN32)
-    if (!failed) {
-        remove(svg.path); /* rename does not replace a file there */
-    }
+    if (!failed) { remove(svg.path); /* rename does not replace a file there */ }
 #endif
     if (failed || (svg.temporary != NULL && rename(svg.temporary, svg.path) != 0)) {
         fail("cannot write '%s': %s", svg.path, strerror(errno));
@@ -710,33 +619,25 @@ static void svg_close(void)
 
 /* ==== main ======================================================================================================== */
 
-static void show(struct row *row, const struct options *o)
-{
+static void show(struct row *row, const struct options *o) {
     if (o->print == PRINT_TABLE && row->number == 1) {
         printf("    row  function    entries   support   entropy   largest   sparsity   multi-modality\n");
     }
     for (int f = 0; f < FUNCTIONS; ++f) {
         if (o->function == ALL || o->function == f) {
             reweight(row, f, o);
-            if (o->print == PRINT_WEIGHTS) {
-                print_weights(row, f, o);
-            }
+            if (o->print == PRINT_WEIGHTS) { print_weights(row, f, o); }
             if (o->print == PRINT_TABLE || svg.path != NULL) {
                 struct measures m = measure(row);
                 chart_add(row, f, &m);
-                if (o->print == PRINT_TABLE) {
-                    print_measures(row, f, &m);
-                }
+                if (o->print == PRINT_TABLE) { print_measures(row, f, &m); }
             }
         }
     }
-    if (ferror(stdout)) {
-        fail("cannot write the results: %s", strerror(errno));
-    }
+    if (ferror(stdout)) { fail("cannot write the results: %s", strerror(errno)); }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     struct options o = {ALL, PRINT_DEFAULT, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, NULL};
     struct input in = {stdin, "the standard input", 0, NULL, 0, 0};
     struct row row = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
@@ -746,20 +647,14 @@ int main(int argc, char **argv)
     if (o.path != NULL) {
         in.name = o.path;
         in.file = fopen(o.path, "rb");
-        if (in.file == NULL) {
-            fail("cannot open '%s': %s", o.path, strerror(errno));
-        }
+        if (in.file == NULL) { fail("cannot open '%s': %s", o.path, strerror(errno)); }
     }
-    if (svg.path != NULL) {
-        svg_open();
-    }
+    if (svg.path != NULL) { svg_open(); }
     while (read_row(&row, &in, o.f64)) {
         row.active = o.causal && row.number < row.cols ? (size_t)row.number : row.cols;
         show(&row, &o);
     }
-    if (row.number == 0) {
-        fail("%s has no rows of numbers", in.name);
-    }
+    if (row.number == 0) { fail("%s has no rows of numbers", in.name); }
     flush_results();
     if (svg.path != NULL) {
         svg_write(&o);

@@ -69,8 +69,7 @@ enum {
 enum { SOFTMAX, MULTIMAX, EVSOFTMAX, SPARSEMAX, ENTMAX15, TANHMAX, FUNCTIONS, HEAD_KINDS = TANHMAX, NONE = -1 };
 static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", "sparsemax", "entmax15", "tanhmax"};
 
-static void fail(const char *format, ...)
-{
+static void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fputs("train_digits: ", stderr);
@@ -80,41 +79,32 @@ static void fail(const char *format, ...)
     exit(2);
 }
 
-static void check(mmax_status status)
-{
-    if (status != MMAX_OK) {
-        fail("multimax.h: %s", mmax_status_string(status));
-    }
+static void check(mmax_status status) {
+    if (status != MMAX_OK) { fail("multimax.h: %s", mmax_status_string(status)); }
 }
 
 /* Zeroed memory, to be freed by free(). */
-static void *allocate(size_t count, size_t size)
-{
+static void *allocate(size_t count, size_t size) {
     void *memory = calloc(count, size);
-    if (memory == NULL) {
-        fail("out of memory");
-    }
+    if (memory == NULL) { fail("out of memory"); }
     return memory;
 }
 
 /* SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every machine. */
-static uint64_t random_bits(uint64_t *state)
-{
+static uint64_t random_bits(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
     z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
     return z ^ (z >> 31);
 }
 
-static void random_fill(float *x, size_t n, double bound, uint64_t *state)
-{
+static void random_fill(float *x, size_t n, double bound, uint64_t *state) {
     for (size_t i = 0; i < n; ++i) {
         x[i] = (float)(bound * ((double)(random_bits(state) >> 11) / 4503599627370496.0 - 1.0)); /* 2^52 */
     }
 }
 
-static void shuffle(size_t *x, size_t n, uint64_t *state)
-{
+static void shuffle(size_t *x, size_t n, uint64_t *state) {
     for (size_t i = n; i > 1; --i) {
         size_t j = (size_t)(random_bits(state) % i);
         size_t kept = x[i - 1];
@@ -137,34 +127,26 @@ struct dataset {
 };
 
 /* Reads up to the next comma or line end, which is returned. Drops blanks; cuts a long cell, which stays too long. */
-static int read_cell(FILE *file, char text[8])
-{
+static int read_cell(FILE *file, char text[8]) {
     size_t length = 0;
     int c;
     while ((c = getc(file)) != EOF && c != ',' && c != '\n') {
-        if (c != ' ' && c != '\t' && c != '\r' && length < 7) {
-            text[length++] = c < ' ' || c > '~' ? '?' : (char)c;
-        }
+        if (c != ' ' && c != '\t' && c != '\r' && length < 7) { text[length++] = c < ' ' || c > '~' ? '?' : (char)c; }
     }
     text[length] = '\0';
     return c;
 }
 
 /* One line of 64 pixels and a class; returns 0 at the end of the file. */
-static int read_image(struct image *image, FILE *file, const char *path, unsigned long line)
-{
+static int read_image(struct image *image, FILE *file, const char *path, unsigned long line) {
     enum { COLUMNS = IMAGE * IMAGE + 1 };
     int end = ',';
     for (int column = 1; column <= COLUMNS; ++column) {
         char text[8];
         int largest = column < COLUMNS ? BRIGHTEST : CLASSES - 1;
-        if (end != ',') {
-            fail("%s, line %lu has %d columns; 64 pixels and a class make 65", path, line, column - 1);
-        }
+        if (end != ',') { fail("%s, line %lu has %d columns; 64 pixels and a class make 65", path, line, column - 1); }
         end = read_cell(file, text);
-        if (column == 1 && end == EOF && text[0] == '\0') {
-            return 0;
-        }
+        if (column == 1 && end == EOF && text[0] == '\0') { return 0; }
         size_t digits = strspn(text, "0123456789");
         int value = digits >= 1 && digits <= 2 && text[digits] == '\0' ? atoi(text) : -1;
         if (value < 0 || value > largest) {
@@ -182,38 +164,27 @@ static int read_image(struct image *image, FILE *file, const char *path, unsigne
     return 1;
 }
 
-static struct dataset read_dataset(const char *path)
-{
+static struct dataset read_dataset(const char *path) {
     struct dataset data = {NULL, 0, 0, NULL};
     size_t room = 0;
     struct image image;
     uint64_t state = 1797;
     FILE *file = fopen(path, "r");
-    if (file == NULL) {
-        fail("cannot open '%s': %s (--data names the file)", path, strerror(errno));
-    }
+    if (file == NULL) { fail("cannot open '%s': %s (--data names the file)", path, strerror(errno)); }
     while (read_image(&image, file, path, (unsigned long)data.count + 1)) {
         if (data.count == room) {
             room = room == 0 ? 2048 : 2 * room;
             struct image *grown = room > SIZE_MAX / sizeof *grown ? NULL : realloc(data.image, room * sizeof *grown);
-            if (grown == NULL) {
-                fail("out of memory");
-            }
+            if (grown == NULL) { fail("out of memory"); }
             data.image = grown;
         }
         data.image[data.count++] = image;
     }
-    if (ferror(file)) {
-        fail("cannot read '%s': %s", path, strerror(errno));
-    }
+    if (ferror(file)) { fail("cannot read '%s': %s", path, strerror(errno)); }
     fclose(file);
-    if (data.count < 50) {
-        fail("'%s' holds %lu images; training needs at least 50", path, (unsigned long)data.count);
-    }
+    if (data.count < 50) { fail("'%s' holds %lu images; training needs at least 50", path, (unsigned long)data.count); }
     data.order = allocate(data.count, sizeof *data.order);
-    for (size_t i = 0; i < data.count; ++i) {
-        data.order[i] = i;
-    }
+    for (size_t i = 0; i < data.count; ++i) { data.order[i] = i; }
     shuffle(data.order, data.count, &state);
     data.train_count = data.count - (data.count + 4) / 5;
     return data;
@@ -226,46 +197,36 @@ struct view { /* a matrix, or its transpose */
     size_t row, column; /* elements from one to the next */
 };
 
-static struct view rows_of(const float *x, size_t stride)
-{
+static struct view rows_of(const float *x, size_t stride) {
     struct view v = {x, stride, 1};
     return v;
 }
 
-static struct view columns_of(const float *x, size_t stride)
-{
+static struct view columns_of(const float *x, size_t stride) {
     struct view v = {x, 1, stride};
     return v;
 }
 
 static inline void add_rows(float *restrict c, const float *restrict b0, const float *restrict b1,
-                            const float *restrict b2, const float *restrict b3, const float a[4], size_t n)
-{
-    for (size_t j = 0; j < n; ++j) {
-        c[j] += a[0] * b0[j] + a[1] * b1[j] + a[2] * b2[j] + a[3] * b3[j];
-    }
+                            const float *restrict b2, const float *restrict b3, const float a[4], size_t n) {
+    for (size_t j = 0; j < n; ++j) { c[j] += a[0] * b0[j] + a[1] * b1[j] + a[2] * b2[j] + a[3] * b3[j]; }
 }
 
 /*
  * c += a b; a is m x k, b is k x n. Four rows of b at a time, added to a block of rows of c that stays in the first
  * cache; the constant length 8 lets gcc -O2 use vector instructions.
  */
-static void product(float *c, size_t c_row, struct view a, const float *b, size_t b_row, size_t m, size_t k, size_t n)
-{
+static void product(float *c, size_t c_row, struct view a, const float *b, size_t b_row, size_t m, size_t k, size_t n) {
     enum { BLOCK = 16, LANES = 8 };
     for (size_t first = 0; first < m; first += BLOCK) {
         size_t last = first + BLOCK < m ? first + BLOCK : m;
         for (size_t l = 0; l < k; l += 4) {
             const float *row[4];
-            for (size_t u = 0; u < 4; ++u) {
-                row[u] = b + (l + u < k ? l + u : l) * b_row;
-            }
+            for (size_t u = 0; u < 4; ++u) { row[u] = b + (l + u < k ? l + u : l) * b_row; }
             for (size_t i = first; i < last; ++i) {
                 float factor[4];
                 size_t j = 0;
-                for (size_t u = 0; u < 4; ++u) {
-                    factor[u] = l + u < k ? a.at[i * a.row + (l + u) * a.column] : 0;
-                }
+                for (size_t u = 0; u < 4; ++u) { factor[u] = l + u < k ? a.at[i * a.row + (l + u) * a.column] : 0; }
                 for (; j + LANES <= n; j += LANES) {
                     add_rows(c + i * c_row + j, row[0] + j, row[1] + j, row[2] + j, row[3] + j, factor, LANES);
                 }
@@ -276,12 +237,9 @@ static void product(float *c, size_t c_row, struct view a, const float *b, size_
 }
 
 /* to (n x m) = from (m x n) transposed */
-static void transpose(float *to, const float *from, size_t from_row, size_t m, size_t n)
-{
+static void transpose(float *to, const float *from, size_t from_row, size_t m, size_t n) {
     for (size_t i = 0; i < m; ++i) {
-        for (size_t j = 0; j < n; ++j) {
-            to[j * m + i] = from[i * from_row + j];
-        }
+        for (size_t j = 0; j < n; ++j) { to[j * m + i] = from[i * from_row + j]; }
     }
 }
 
@@ -320,8 +278,7 @@ struct model {
     size_t steps;
 };
 
-static mmax_multimax_params params_of(const float scalar[SCALARS])
-{
+static mmax_multimax_params params_of(const float scalar[SCALARS]) {
     mmax_multimax_params p = mmax_multimax_identity(2);
     for (size_t n = 0; n < 2; ++n) {
         p.t_b[n] = scalar[n];
@@ -332,8 +289,7 @@ static mmax_multimax_params params_of(const float scalar[SCALARS])
     return p;
 }
 
-static void add_grads(float scalar[SCALARS], const mmax_multimax_grads *g)
-{
+static void add_grads(float scalar[SCALARS], const mmax_multimax_grads *g) {
     for (size_t n = 0; n < 2; ++n) {
         scalar[n] += (float)g->t_b[n];
         scalar[2 + n] += (float)g->t_d[n];
@@ -342,8 +298,7 @@ static void add_grads(float scalar[SCALARS], const mmax_multimax_grads *g)
     }
 }
 
-static void model_start(struct model *model, int attention, int head, uint64_t *state)
-{
+static void model_start(struct model *model, int attention, int head, uint64_t *state) {
     struct network *net = &model->value.net;
     memset(model, 0, sizeof *model);
     model->attention = attention;
@@ -359,9 +314,7 @@ static void model_start(struct model *model, int attention, int head, uint64_t *
     }
     random_fill(net->output, WIDTH * CLASSES, sqrt(3.0 / WIDTH), state);
     for (size_t l = 0; l < MODULATORS; ++l) {
-        for (size_t i = 0; i < 4; ++i) {
-            net->modulator[l][i] = 1; /* t_b and t_d; b and d are 0 */
-        }
+        for (size_t i = 0; i < 4; ++i) { net->modulator[l][i] = 1; /* t_b and t_d; b and d are 0 */ }
     }
 }
 
@@ -396,8 +349,8 @@ struct workspace {
 static double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
 /* y = function(scale * x): attention weights, or the probabilities of the output layer */
-static void apply(float *y, const float *x, int function, const float modulator[SCALARS], double epsilon, mmax_shape s)
-{
+static void apply(float *y, const float *x, int function, const float modulator[SCALARS], double epsilon,
+                  mmax_shape s) {
     mmax_multimax_params p = params_of(modulator);
     switch (function) {
     case SOFTMAX: check(mmax_softmax_f32(y, x, s)); break;
@@ -412,38 +365,27 @@ static void apply(float *y, const float *x, int function, const float modulator[
 static void clear(float *x, size_t n) { memset(x, 0, n * sizeof *x); }
 
 /* y += x matrix + bias, the last row of the matrix */
-static void add_linear(float *y, const float *x, const float *matrix, size_t rows, size_t in, size_t out)
-{
+static void add_linear(float *y, const float *x, const float *matrix, size_t rows, size_t in, size_t out) {
     for (size_t r = 0; r < rows; ++r) {
-        for (size_t j = 0; j < out; ++j) {
-            y[r * out + j] += matrix[in * out + j];
-        }
+        for (size_t j = 0; j < out; ++j) { y[r * out + j] += matrix[in * out + j]; }
     }
     product(y, out, rows_of(x, in), matrix, out, rows, in, out);
 }
 
 /* Layer norm without gain and bias: the linear layer behind it has both. */
-static void normalise(struct norm *norm, const float *x, size_t rows)
-{
+static void normalise(struct norm *norm, const float *x, size_t rows) {
     for (size_t r = 0; r < rows; ++r) {
         const float *in = x + r * WIDTH;
         float mean = 0, square = 0;
-        for (size_t j = 0; j < WIDTH; ++j) {
-            mean += in[j] / WIDTH;
-        }
-        for (size_t j = 0; j < WIDTH; ++j) {
-            square += (in[j] - mean) * (in[j] - mean) / WIDTH;
-        }
+        for (size_t j = 0; j < WIDTH; ++j) { mean += in[j] / WIDTH; }
+        for (size_t j = 0; j < WIDTH; ++j) { square += (in[j] - mean) * (in[j] - mean) / WIDTH; }
         norm->inverse[r] = 1 / sqrtf(square + 1e-5f);
-        for (size_t j = 0; j < WIDTH; ++j) {
-            norm->y[r * WIDTH + j] = (in[j] - mean) * norm->inverse[r];
-        }
+        for (size_t j = 0; j < WIDTH; ++j) { norm->y[r * WIDTH + j] = (in[j] - mean) * norm->inverse[r]; }
     }
 }
 
 /* All rows of attention scores of n images in one batch; the library applies the scale. */
-static mmax_shape score_shape(size_t n)
-{
+static mmax_shape score_shape(size_t n) {
     mmax_shape s = mmax_rows(n * HEADS * TOKENS, TOKENS);
     s.scale = 1 / sqrt((double)HEAD_DIM);
     return s;
@@ -457,8 +399,7 @@ static size_t query_place(size_t head) { return head / HEADS * TOKENS * QKV + he
 
 static size_t mixed_place(size_t head) { return head / HEADS * TOKENS * WIDTH + head % HEADS * HEAD_DIM; }
 
-static void attention_forward(const struct model *model, struct workspace *work, size_t l, size_t n, int training)
-{
+static void attention_forward(const struct model *model, struct workspace *work, size_t l, size_t n, int training) {
     struct activations *a = &work->layer[l];
     double epsilon = training ? EVSOFTMAX_EPSILON : 0;
     clear(a->score, n * HEADS * SQUARE);
@@ -479,8 +420,7 @@ static void attention_forward(const struct model *model, struct workspace *work,
 }
 
 /* Cuts n images into patches; outside the image they are blank. */
-static void load_images(struct workspace *work, const struct dataset *data, const size_t *index, size_t n)
-{
+static void load_images(struct workspace *work, const struct dataset *data, const size_t *index, size_t n) {
     for (size_t i = 0; i < n; ++i) {
         const struct image *image = &data->image[index[i]];
         float *pixel = work->patch + i * TOKENS * PATCH;
@@ -496,14 +436,11 @@ static void load_images(struct workspace *work, const struct dataset *data, cons
 }
 
 /* The logits of the n images loaded, with all that the way back needs. */
-static void forward(const struct model *model, struct workspace *work, size_t n, int training)
-{
+static void forward(const struct model *model, struct workspace *work, size_t n, int training) {
     const struct network *net = &model->value.net;
     size_t rows = n * TOKENS;
     float *x = work->stream;
-    for (size_t i = 0; i < n; ++i) {
-        memcpy(x + i * TOKENS * WIDTH, net->position, sizeof net->position);
-    }
+    for (size_t i = 0; i < n; ++i) { memcpy(x + i * TOKENS * WIDTH, net->position, sizeof net->position); }
     product(x, WIDTH, rows_of(work->patch, PATCH), net->patch, WIDTH, rows, PATCH, WIDTH);
     for (size_t l = 0; l < LAYERS; ++l) {
         const struct layer *layer = &net->layer[l];
@@ -516,9 +453,7 @@ static void forward(const struct model *model, struct workspace *work, size_t n,
         normalise(&a->norm2, x, rows);
         clear(a->hidden, rows * HIDDEN);
         add_linear(a->hidden, a->norm2.y, layer->up, rows, WIDTH, HIDDEN);
-        for (size_t j = 0; j < rows * HIDDEN; ++j) {
-            a->hidden[j] = a->hidden[j] > 0 ? a->hidden[j] : 0;
-        }
+        for (size_t j = 0; j < rows * HIDDEN; ++j) { a->hidden[j] = a->hidden[j] > 0 ? a->hidden[j] : 0; }
         add_linear(x, a->hidden, layer->down, rows, HIDDEN, WIDTH);
     }
     normalise(&work->norm, x, rows);
@@ -533,8 +468,7 @@ static void forward(const struct model *model, struct workspace *work, size_t n,
 /* ==== backward ==================================================================================================== */
 
 /* The loss of each row, and the logits turned into their gradient in place. */
-static void loss_and_gradient(double *loss, struct model *model, struct workspace *work, double smoothing, size_t n)
-{
+static void loss_and_gradient(double *loss, struct model *model, struct workspace *work, double smoothing, size_t n) {
     mmax_multimax_params p = params_of(model->value.net.modulator[OUTPUT]);
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
     mmax_shape s = mmax_rows(n, CLASSES);
@@ -553,8 +487,7 @@ static void loss_and_gradient(double *loss, struct model *model, struct workspac
 }
 
 /* The gradient of the scores takes the place of that of the weights. */
-static void apply_backward(struct model *model, struct workspace *work, size_t l, size_t n)
-{
+static void apply_backward(struct model *model, struct workspace *work, size_t l, size_t n) {
     const struct activations *a = &work->layer[l];
     const float *x = a->score, *y = a->weight;
     float *g = work->back_score;
@@ -576,12 +509,9 @@ static void apply_backward(struct model *model, struct workspace *work, size_t l
 
 /* Adds to the gradient of matrix and bias, writes that of x. */
 static void linear_backward(float *gx, float *g_matrix, const float *gy, const float *x, const float *matrix,
-                            float *turned, size_t rows, size_t in, size_t out)
-{
+                            float *turned, size_t rows, size_t in, size_t out) {
     for (size_t r = 0; r < rows; ++r) {
-        for (size_t j = 0; j < out; ++j) {
-            g_matrix[in * out + j] += gy[r * out + j];
-        }
+        for (size_t j = 0; j < out; ++j) { g_matrix[in * out + j] += gy[r * out + j]; }
     }
     product(g_matrix, out, columns_of(x, in), gy, out, in, rows, out);
     transpose(turned, matrix, out, in, out);
@@ -590,8 +520,7 @@ static void linear_backward(float *gx, float *g_matrix, const float *gy, const f
 }
 
 /* Adds the gradient of the norm's input to gx. */
-static void normalise_backward(float *gx, const float *gy, const struct norm *norm, size_t rows)
-{
+static void normalise_backward(float *gx, const float *gy, const struct norm *norm, size_t rows) {
     for (size_t r = 0; r < rows; ++r) {
         const float *g = gy + r * WIDTH, *y = norm->y + r * WIDTH;
         float mean = 0, along = 0;
@@ -599,15 +528,12 @@ static void normalise_backward(float *gx, const float *gy, const struct norm *no
             mean += g[j] / WIDTH;
             along += g[j] * y[j] / WIDTH;
         }
-        for (size_t j = 0; j < WIDTH; ++j) {
-            gx[r * WIDTH + j] += (g[j] - mean - y[j] * along) * norm->inverse[r];
-        }
+        for (size_t j = 0; j < WIDTH; ++j) { gx[r * WIDTH + j] += (g[j] - mean - y[j] * along) * norm->inverse[r]; }
     }
 }
 
 /* From the gradient of `mixed`, in back_norm, to that of queries, keys and values, in back. */
-static void attention_backward(struct model *model, struct workspace *work, size_t l, size_t n)
-{
+static void attention_backward(struct model *model, struct workspace *work, size_t l, size_t n) {
     const struct activations *a = &work->layer[l];
     clear(work->back_score, n * HEADS * SQUARE);
     clear(work->back, n * TOKENS * QKV);
@@ -629,8 +555,7 @@ static void attention_backward(struct model *model, struct workspace *work, size
 }
 
 /* From the gradient of the logits, in their place, to that of all weights. */
-static void backward(struct model *model, struct workspace *work, size_t n)
-{
+static void backward(struct model *model, struct workspace *work, size_t n) {
     const struct network *net = &model->value.net;
     struct network *grad = &model->gradient.net;
     size_t rows = n * TOKENS;
@@ -646,9 +571,7 @@ static void backward(struct model *model, struct workspace *work, size_t n)
         struct layer *to = &grad->layer[l];
         const struct activations *a = &work->layer[l];
         linear_backward(back, to->down, g, a->hidden, layer->down, turned, rows, HIDDEN, WIDTH);
-        for (size_t j = 0; j < rows * HIDDEN; ++j) {
-            back[j] = a->hidden[j] > 0 ? back[j] : 0;
-        }
+        for (size_t j = 0; j < rows * HIDDEN; ++j) { back[j] = a->hidden[j] > 0 ? back[j] : 0; }
         linear_backward(back_norm, to->up, back, a->norm2.y, layer->up, turned, rows, WIDTH, HIDDEN);
         normalise_backward(g, back_norm, &a->norm2, rows);
         linear_backward(back_norm, to->mix, g, a->mixed, layer->mix, turned, rows, WIDTH, WIDTH);
@@ -657,22 +580,17 @@ static void backward(struct model *model, struct workspace *work, size_t n)
         normalise_backward(g, back_norm, &a->norm1, rows);
     }
     product(grad->patch, WIDTH, columns_of(work->patch, PATCH), g, WIDTH, PATCH, rows, WIDTH);
-    for (size_t j = 0; j < rows * WIDTH; ++j) {
-        grad->position[j % (TOKENS * WIDTH)] += g[j];
-    }
+    for (size_t j = 0; j < rows * WIDTH; ++j) { grad->position[j % (TOKENS * WIDTH)] += g[j]; }
 }
 
 /* ==== optimiser =================================================================================================== */
 
 /* Adam with decoupled weight decay (Loshchilov, Hutter 2019) on the weights first to last - 1; clips their gradient. */
-static void update(struct model *model, size_t first, size_t last, double rate, double decay, double clip)
-{
+static void update(struct model *model, size_t first, size_t last, double rate, double decay, double clip) {
     const double keep1 = 0.9, keep2 = 0.99;
     double correct1 = 1 - pow(keep1, (double)model->steps), correct2 = 1 - pow(keep2, (double)model->steps);
     double square = 0;
-    for (size_t i = first; i < last; ++i) {
-        square += (double)model->gradient.all[i] * (double)model->gradient.all[i];
-    }
+    for (size_t i = first; i < last; ++i) { square += (double)model->gradient.all[i] * (double)model->gradient.all[i]; }
     float shrink = square > clip * clip ? (float)(clip / sqrt(square)) : 1;
     float step = (float)(rate / correct1), inverse2 = (float)(1 / correct2), shorten = (float)(1 - rate * decay);
     for (size_t i = first; i < last; ++i) {
@@ -685,15 +603,13 @@ static void update(struct model *model, size_t first, size_t last, double rate, 
 }
 
 /* A linear warm-up, then a linear way down to 0. */
-static double learning_rate(size_t step, size_t steps)
-{
+static double learning_rate(size_t step, size_t steps) {
     double up = (double)step / WARMUP_STEPS, down = (double)(steps + 1 - step) / (double)steps;
     return LEARNING_RATE * (up < down ? up : down);
 }
 
 /* One step of `steps` on the n images loaded; returns the sum of their losses. */
-static double train_step(struct model *model, struct workspace *work, size_t n, double smoothing, size_t steps)
-{
+static double train_step(struct model *model, struct workspace *work, size_t n, double smoothing, size_t steps) {
     double loss[BATCH], sum = 0;
     memset(&model->gradient, 0, sizeof model->gradient);
     forward(model, work, n, 1);
@@ -703,9 +619,7 @@ static double train_step(struct model *model, struct workspace *work, size_t n, 
     double rate = learning_rate(model->steps, steps);
     update(model, 0, NETWORK_WEIGHTS, rate, WEIGHT_DECAY, CLIP_NETWORK);
     update(model, NETWORK_WEIGHTS, ALL_WEIGHTS, rate, 0, CLIP_MODULATORS);
-    for (size_t i = 0; i < n; ++i) {
-        sum += loss[i];
-    }
+    for (size_t i = 0; i < n; ++i) { sum += loss[i]; }
     return sum;
 }
 
@@ -745,8 +659,7 @@ struct mean {
 };
 
 /* NaN comes from a row that has nothing to measure. */
-static void mean_add(struct mean *mean, const double *value, size_t n)
-{
+static void mean_add(struct mean *mean, const double *value, size_t n) {
     for (size_t i = 0; i < n; ++i) {
         mean->sum += value[i] == value[i] ? value[i] : 0;
         mean->count += value[i] == value[i];
@@ -756,8 +669,7 @@ static void mean_add(struct mean *mean, const double *value, size_t n)
 static double mean_value(struct mean mean) { return mean.count > 0 ? mean.sum / mean.count : 0; }
 
 /* The metrics of all rows of one layer. Scores are centred first: epsilon = 0 stands for the mean of the row. */
-static void measure_attention(struct mean measure[MEASURES], struct workspace *work, size_t l, size_t n)
-{
+static void measure_attention(struct mean measure[MEASURES], struct workspace *work, size_t l, size_t n) {
     const float *x = work->layer[l].score, *y = work->layer[l].weight;
     float *centred = work->centred, *size = work->back_score;
     mmax_shape s = score_shape(n);
@@ -769,9 +681,7 @@ static void measure_attention(struct mean measure[MEASURES], struct workspace *w
             zeros += y[j] == 0 ? 1.0 / TOKENS : 0;
             size[j] = fabsf(y[j]); /* tanhmax has weights below 0 */
         }
-        for (size_t j = r * TOKENS; j < (r + 1) * TOKENS; ++j) {
-            centred[j] = x[j] - mean;
-        }
+        for (size_t j = r * TOKENS; j < (r + 1) * TOKENS; ++j) { centred[j] = x[j] - mean; }
         mean_add(&measure[ZEROS], &zeros, 1);
     }
     check(mmax_sparsity_f32(work->metric, size, centred, 0, METRIC_REFERENCE, s));
@@ -781,8 +691,7 @@ static void measure_attention(struct mean measure[MEASURES], struct workspace *w
 }
 
 static void measure_output(struct mean measure[MEASURES], const struct model *model, const struct workspace *work,
-                           size_t n)
-{
+                           size_t n) {
     float y[BATCH * CLASSES];
     apply(y, work->logit, model->head, model->value.net.modulator[OUTPUT], 0, mmax_rows(n, CLASSES));
     for (size_t i = 0; i < n; ++i) {
@@ -801,8 +710,7 @@ static void measure_output(struct mean measure[MEASURES], const struct model *mo
 }
 
 /* Adds up the measures over the test images: of the output, and for a result those of the attention too. */
-static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct result *result)
-{
+static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct result *result) {
     memset(measure, 0, MEASURES * sizeof *measure);
     for (size_t i = t->data.train_count; i < t->data.count; i += BATCH) {
         size_t n = t->data.count - i < BATCH ? t->data.count - i : BATCH;
@@ -822,33 +730,24 @@ static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct re
 }
 
 /* The first test image of a class. */
-static size_t example_of(const struct dataset *data, int32_t class)
-{
+static size_t example_of(const struct dataset *data, int32_t class) {
     size_t i = data->train_count;
-    while (i + 1 < data->count && data->image[data->order[i]].label != class) {
-        ++i;
-    }
+    while (i + 1 < data->count && data->image[data->order[i]].label != class) { ++i; }
     return data->order[i];
 }
 
 /* The patch with the most ink in its middle 2x2 pixels. */
-static size_t marked_patch(const struct image *image)
-{
+static size_t marked_patch(const struct image *image) {
     float ink[TOKENS] = {0};
     size_t best = 0;
     for (size_t r = 0; r < IMAGE; ++r) {
-        for (size_t c = 0; c < IMAGE; ++c) {
-            ink[r / STEP * GRID + c / STEP] += image->pixel[r][c];
-        }
+        for (size_t c = 0; c < IMAGE; ++c) { ink[r / STEP * GRID + c / STEP] += image->pixel[r][c]; }
     }
-    for (size_t t = 1; t < TOKENS; ++t) {
-        best = ink[t] > ink[best] ? t : best;
-    }
+    for (size_t t = 1; t < TOKENS; ++t) { best = ink[t] > ink[best] ? t : best; }
     return best;
 }
 
-static void keep_maps(struct trainer *t, struct result *result)
-{
+static void keep_maps(struct trainer *t, struct result *result) {
     for (int32_t class = 0; class < CLASSES; ++class) {
         size_t index = example_of(&t->data, class), query = marked_patch(&t->data.image[index]);
         load_images(&t->work, &t->data, &index, 1);
@@ -863,8 +762,8 @@ static void keep_maps(struct trainer *t, struct result *result)
 /* ==== training ==================================================================================================== */
 
 /* One line on a terminal, drawn anew at most once a second; nothing in a pipe. */
-static void progress(struct trainer *t, const struct result *result, int seed, int epoch, double loss, double accuracy)
-{
+static void progress(struct trainer *t, const struct result *result, int seed, int epoch, double loss,
+                     double accuracy) {
     time_t now = time(NULL);
     double elapsed = difftime(now, t->begun), left = (double)(t->epochs - t->epochs_done) / (double)t->epochs_done;
     char line[160];
@@ -877,8 +776,7 @@ static void progress(struct trainer *t, const struct result *result, int seed, i
     }
 }
 
-static void train_seed(struct trainer *t, struct result *result, int seed)
-{
+static void train_seed(struct trainer *t, struct result *result, int seed) {
     size_t count = t->data.train_count, *order = allocate(count, sizeof *order);
     size_t epochs = (size_t)t->options.epochs, steps = (count + BATCH - 1) / BATCH * epochs;
     uint64_t state = (uint64_t)seed;
@@ -903,43 +801,30 @@ static void train_seed(struct trainer *t, struct result *result, int seed)
         ++t->epochs_done;
         progress(t, result, seed, (int)epoch + 1, loss, mean_value(measure[ACCURACY]));
     }
-    for (size_t m = 0; m < MEASURES; ++m) {
-        result->measure[m][seed - 1] = mean_value(measure[m]);
-    }
+    for (size_t m = 0; m < MEASURES; ++m) { result->measure[m][seed - 1] = mean_value(measure[m]); }
     memcpy(result->modulator[seed - 1], t->model.value.net.modulator, sizeof result->modulator[0]);
-    if (seed == 1) {
-        keep_maps(t, result);
-    }
+    if (seed == 1) { keep_maps(t, result); }
     free(order);
 }
 
-static void train(struct trainer *t, struct result *result, int attention, int head)
-{
+static void train(struct trainer *t, struct result *result, int attention, int head) {
     memset(result, 0, sizeof *result);
     result->attention = attention;
     result->head = head;
-    for (int seed = 1; seed <= t->options.seeds; ++seed) {
-        train_seed(t, result, seed);
-    }
-    if (t->on_terminal) {
-        fprintf(stderr, "\r%-79s\r", "");
-    }
+    for (int seed = 1; seed <= t->options.seeds; ++seed) { train_seed(t, result, seed); }
+    if (t->on_terminal) { fprintf(stderr, "\r%-79s\r", ""); }
 }
 
 /* ==== printing ==================================================================================================== */
 
-static double seed_mean(const struct result *result, int measure, int seeds)
-{
+static double seed_mean(const struct result *result, int measure, int seeds) {
     double sum = 0;
-    for (int i = 0; i < seeds; ++i) {
-        sum += result->measure[measure][i];
-    }
+    for (int i = 0; i < seeds; ++i) { sum += result->measure[measure][i]; }
     return sum / seeds;
 }
 
 /* Name, mean and standard deviation of the test accuracy; no deviation for a single seed. */
-static void print_accuracy(const char *name, const struct result *result, int seeds)
-{
+static void print_accuracy(const char *name, const struct result *result, int seeds) {
     double mean = seed_mean(result, ACCURACY, seeds), square = 0;
     for (int i = 0; i < seeds; ++i) {
         square += (result->measure[ACCURACY][i] - mean) * (result->measure[ACCURACY][i] - mean);
@@ -952,8 +837,7 @@ static void print_accuracy(const char *name, const struct result *result, int se
     }
 }
 
-static void print_attention_row(const struct result *result, int seeds)
-{
+static void print_attention_row(const struct result *result, int seeds) {
     print_accuracy(function_name[result->attention], result, seeds);
     printf("%10.3f%16.3f%9.1f %%%11.2f ms%11.3f ms\n", seed_mean(result, SPARSITY, seeds),
            seed_mean(result, MULTIMODALITY, seeds), 100 * seed_mean(result, ZEROS, seeds), 1e3 * result->step_seconds,
@@ -961,8 +845,7 @@ static void print_attention_row(const struct result *result, int seeds)
     fflush(stdout);
 }
 
-static void print_head_row(const struct result *result, const struct options *options)
-{
+static void print_head_row(const struct result *result, const struct options *options) {
     int seeds = options->seeds;
     print_accuracy(function_name[result->head], result, seeds);
     printf("%12.4f%15.2f%13.2f %%\n", result->curve_loss[options->epochs - 1], seed_mean(result, SUPPORT, seeds),
@@ -971,15 +854,12 @@ static void print_head_row(const struct result *result, const struct options *op
 }
 
 /* The learned parameters of the sets first to last - 1. */
-static void print_parameters(const struct result *result, size_t first, size_t last, int seeds)
-{
+static void print_parameters(const struct result *result, size_t first, size_t last, int seeds) {
     printf("seed  layer     t_b1    t_b2    t_d1    t_d2      b1      b2      d1      d2\n");
     for (int seed = 0; seed < seeds; ++seed) {
         for (size_t l = first; l < last; ++l) {
             printf("%4d  %5lu ", seed + 1, (unsigned long)l + 1);
-            for (size_t i = 0; i < SCALARS; ++i) {
-                printf("  %6.3f", (double)result->modulator[seed][l][i]);
-            }
+            for (size_t i = 0; i < SCALARS; ++i) { printf("  %6.3f", (double)result->modulator[seed][l][i]); }
             printf("\n");
         }
     }
@@ -988,13 +868,10 @@ static void print_parameters(const struct result *result, size_t first, size_t l
 enum { PLOT_ROWS = 17, PLOT_COLUMNS = 36 };
 
 /* sigma (o) against the identity (.), both axes over the range of the scores; what lies outside is not drawn. */
-static void plot_modulator(char plot[PLOT_ROWS][PLOT_COLUMNS + 1], const float scalar[SCALARS], float low, float high)
-{
+static void plot_modulator(char plot[PLOT_ROWS][PLOT_COLUMNS + 1], const float scalar[SCALARS], float low, float high) {
     mmax_multimax_params p = params_of(scalar);
     float line[2][PLOT_COLUMNS + 1], *x = line[0], *y = line[1], step = (high - low) / PLOT_ROWS;
-    for (int c = 0; c <= PLOT_COLUMNS; ++c) {
-        x[c] = low + (high - low) * (float)c / PLOT_COLUMNS;
-    }
+    for (int c = 0; c <= PLOT_COLUMNS; ++c) { x[c] = low + (high - low) * (float)c / PLOT_COLUMNS; }
     check(mmax_seglu_f32(y, x, &p, mmax_row(PLOT_COLUMNS + 1)));
     memset(plot, 0, PLOT_ROWS * sizeof *plot);
     for (int r = 0; r < PLOT_ROWS; ++r) {
@@ -1011,8 +888,7 @@ static void plot_modulator(char plot[PLOT_ROWS][PLOT_COLUMNS + 1], const float s
     }
 }
 
-static void print_modulators(const struct result *result)
-{
+static void print_modulators(const struct result *result) {
     char plot[LAYERS][PLOT_ROWS][PLOT_COLUMNS + 1], title[64];
     for (size_t l = 0; l < LAYERS; ++l) {
         double low = (double)result->low[l], high = (double)result->high[l];
@@ -1021,9 +897,7 @@ static void print_modulators(const struct result *result)
         printf("%s   %-*s", l == 0 ? "" : "  ", l + 1 < LAYERS ? PLOT_COLUMNS : 0, title);
     }
     for (size_t r = 0; r < PLOT_ROWS; ++r) {
-        for (size_t l = 0; l < LAYERS; ++l) {
-            printf("%s  |%s", l == 0 ? "\n" : "  ", plot[l][r]);
-        }
+        for (size_t l = 0; l < LAYERS; ++l) { printf("%s  |%s", l == 0 ? "\n" : "  ", plot[l][r]); }
     }
     printf("\n");
 }
@@ -1037,16 +911,14 @@ static void print_modulators(const struct result *result)
 static const char *const colour[FUNCTIONS] = {INK, BLUE, "#079a72", ORANGE, "#c08400", "#c066a0"};
 static const char *const dashes[FUNCTIONS] = {"none", "none", "7 3", "2 2", "9 3 2 3", "5 2"};
 
-static void svg_begin(FILE *svg, double width, double height, const char *title)
-{
+static void svg_begin(FILE *svg, double width, double height, const char *title) {
     fprintf(svg, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" ",
             width, height, width, height);
     fprintf(svg, "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" fill=\"" INK "\">\n");
     fprintf(svg, "<title>%s</title>\n", title);
 }
 
-static void svg_text(FILE *svg, double x, double y, const char *anchor, const char *format, ...)
-{
+static void svg_text(FILE *svg, double x, double y, const char *anchor, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fprintf(svg, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
@@ -1055,8 +927,7 @@ static void svg_text(FILE *svg, double x, double y, const char *anchor, const ch
     va_end(arguments);
 }
 
-static void svg_square(FILE *svg, double x, double y, double side, const char *format, ...)
-{
+static void svg_square(FILE *svg, double x, double y, double side, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
     fprintf(svg, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" ", x, y, side, side);
@@ -1066,8 +937,7 @@ static void svg_square(FILE *svg, double x, double y, double side, const char *f
 }
 
 /* 4 x 4 fields, in each a square whose area is the weight. */
-static void svg_map(FILE *svg, double x, double y, double field, const float map[TOKENS])
-{
+static void svg_map(FILE *svg, double x, double y, double field, const float map[TOKENS]) {
     svg_square(svg, x, y, field * GRID, "fill=\"none\" stroke=\"" INK "\" stroke-opacity=\"0.5\" stroke-width=\"0.7\"");
     for (int t = 0; t < TOKENS; ++t) {
         double side = field * sqrt(fabs((double)map[t])), inset = (field - side) / 2;
@@ -1078,16 +948,13 @@ static void svg_map(FILE *svg, double x, double y, double field, const float map
     }
 }
 
-static void svg_image(FILE *svg, double x, double y, double pixel, const struct image *image)
-{
+static void svg_image(FILE *svg, double x, double y, double pixel, const struct image *image) {
     size_t marked = marked_patch(image);
     double field = pixel * STEP;
     for (int r = 0; r < IMAGE; ++r) {
         for (int c = 0; c < IMAGE; ++c) {
             double ink = ((double)image->pixel[r][c] + 1) / 2;
-            if (ink > 0) {
-                svg_square(svg, x + pixel * c, y + pixel * r, pixel, "fill-opacity=\"%.3f\"", ink);
-            }
+            if (ink > 0) { svg_square(svg, x + pixel * c, y + pixel * r, pixel, "fill-opacity=\"%.3f\"", ink); }
         }
     }
     svg_square(svg, x + field * (double)(marked % GRID), y + field * (double)(marked / GRID), field,
@@ -1095,8 +962,7 @@ static void svg_image(FILE *svg, double x, double y, double pixel, const struct 
 }
 
 /* A column for each digit: the image, and for each function the maps of the four heads. */
-static void svg_attention(FILE *svg, const struct result *result, int count, const struct dataset *data)
-{
+static void svg_attention(FILE *svg, const struct result *result, int count, const struct dataset *data) {
     const double left = 90, top = 34, field = 8.5, map = field * GRID, gap = 4, cell = 2 * map + gap + 14;
     const double below = top + cell * (count + 1);
     svg_begin(svg, left + cell * CLASSES, below + 40, "Attention maps on test images");
@@ -1124,14 +990,12 @@ struct axis { /* a panel with a logarithmic axis from 10^low to 10^high */
     int epochs;
 };
 
-static double axis_y(const struct axis *axis, double value)
-{
+static double axis_y(const struct axis *axis, double value) {
     double share = (log10(fmax(value, 1e-9)) - axis->low) / (axis->high - axis->low);
     return axis->top + axis->height * (1 - fmin(fmax(share, 0), 1));
 }
 
-static void svg_axis(FILE *svg, const struct axis *axis, const char *title)
-{
+static void svg_axis(FILE *svg, const struct axis *axis, const char *title) {
     double right = axis->left + axis->width, below = axis->top + axis->height + 18;
     svg_text(svg, axis->left, axis->top - 12, "start", "%s", title);
     for (int power = -9; power < 9; ++power) {
@@ -1148,8 +1012,7 @@ static void svg_axis(FILE *svg, const struct axis *axis, const char *title)
     svg_text(svg, right, below, "middle", "%d", axis->epochs);
 }
 
-static void svg_curve(FILE *svg, const struct axis *axis, const double *value, int kind)
-{
+static void svg_curve(FILE *svg, const struct axis *axis, const double *value, int kind) {
     fprintf(svg, "<path fill=\"none\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\" d=\"", colour[kind],
             dashes[kind]);
     for (int e = 0; e < axis->epochs; ++e) {
@@ -1160,8 +1023,7 @@ static void svg_curve(FILE *svg, const struct axis *axis, const double *value, i
 }
 
 /* Training loss and test error, means over the seeds; a curve for each attention function, or for each output layer. */
-static void svg_training(FILE *svg, const struct result *result, int count, int by_head, int epochs)
-{
+static void svg_training(FILE *svg, const struct result *result, int count, int by_head, int epochs) {
     double lowest = 1e9, highest = 1e-3, least_error = 1;
     for (int i = 0; i < count; ++i) {
         for (int e = 0; e < epochs; ++e) {
@@ -1193,49 +1055,39 @@ struct svg_file {
     char *path, *part;
 };
 
-static char *svg_path(const char *directory, const char *name, const char *suffix)
-{
+static char *svg_path(const char *directory, const char *name, const char *suffix) {
     size_t room = strlen(directory) + strlen(name) + strlen(suffix) + 2;
     char *path = allocate(room, 1);
     snprintf(path, room, "%s/%s%s", directory, name, suffix);
     return path;
 }
 
-static struct svg_file svg_open(const char *directory, const char *name)
-{
+static struct svg_file svg_open(const char *directory, const char *name) {
     struct svg_file svg = {NULL, svg_path(directory, name, ""), svg_path(directory, name, ".part")};
     svg.file = fopen(svg.part, "wb");
-    if (svg.file == NULL) {
-        fail("cannot write '%s': %s", svg.path, strerror(errno));
-    }
+    if (svg.file == NULL) { fail("cannot write '%s': %s", svg.path, strerror(errno)); }
     return svg;
 }
 
 /* Puts the file in its place, or with keep = 0 drops it. */
-static void svg_close(struct svg_file *svg, int keep)
-{
+static void svg_close(struct svg_file *svg, int keep) {
     int failed = ferror(svg->file);
     failed = fclose(svg->file) != 0 || failed;
 #if defined(_WIN32)
-    if (keep && !failed) {
-        remove(svg->path); /* rename does not replace a file there */
-    }
+    if (keep && !failed) { remove(svg->path); /* rename does not replace a file there */ }
 #endif
     if (keep && (failed || rename(svg->part, svg->path) != 0)) {
         int reason = errno;
         remove(svg->part);
         fail("cannot write '%s': %s", svg->path, strerror(reason));
     }
-    if (!keep) {
-        remove(svg->part);
-    }
+    if (!keep) { remove(svg->part); }
     free(svg->path);
     free(svg->part);
 }
 
 static void write_svgs(const char *directory, const struct result *result, int functions,
-                       const struct result *head_result, int heads, const struct dataset *data, int epochs)
-{
+                       const struct result *head_result, int heads, const struct dataset *data, int epochs) {
     if (functions > 0) {
         struct svg_file attention = svg_open(directory, "attention.svg");
         svg_attention(attention.file, result, functions, data);
@@ -1275,12 +1127,9 @@ static const char usage[] =
     "processor time: of a training step, and the attention function's share of it, forward and backward. All other\n"
     "results are the same in every run. Exit status 0, or 2 for a wrong option or file.\n";
 
-static int kind_value(const char *option, const char *text, int kinds)
-{
+static int kind_value(const char *option, const char *text, int kinds) {
     for (int kind = 0; kind < kinds; ++kind) {
-        if (strcmp(text, function_name[kind]) == 0) {
-            return kind;
-        }
+        if (strcmp(text, function_name[kind]) == 0) { return kind; }
     }
     if (strcmp(text, "all") != 0 && strcmp(text, "none") != 0) {
         fail("%s does not know '%s'; see --help", option, text);
@@ -1288,8 +1137,7 @@ static int kind_value(const char *option, const char *text, int kinds)
     return text[0] == 'a' ? FUNCTIONS : NONE;
 }
 
-static double number_value(const char *option, const char *text, double least, double most)
-{
+static double number_value(const char *option, const char *text, double least, double most) {
     char *end;
     double value = strtod(text, &end);
     if (end == text || *end != '\0' || !(value >= least && value <= most) || (least > 0 && value != floor(value))) {
@@ -1298,17 +1146,14 @@ static double number_value(const char *option, const char *text, double least, d
     return value;
 }
 
-static void read_options(struct options *o, int argc, char **argv)
-{
+static void read_options(struct options *o, int argc, char **argv) {
     static const char *const valued[] = {"--function",  "--head", "--seeds", "--epochs",
                                          "--smoothing", "--data", "--svg"};
     enum { VALUED = sizeof valued / sizeof *valued };
     for (int i = 1; i < argc; ++i) {
         const char *option = argv[i];
         int which = 0;
-        while (which < VALUED && strcmp(option, valued[which]) != 0) {
-            ++which;
-        }
+        while (which < VALUED && strcmp(option, valued[which]) != 0) { ++which; }
         if (strcmp(option, "--help") == 0) {
             fputs(usage, stdout);
             exit(0);
@@ -1336,8 +1181,7 @@ static void read_options(struct options *o, int argc, char **argv)
 static int wanted(int asked, int kind) { return asked == FUNCTIONS || asked == kind; }
 
 /* The first table and all that belongs to it. */
-static void attention_table(struct trainer *t, struct result *result)
-{
+static void attention_table(struct trainer *t, struct result *result) {
     int count = 0, seeds = t->options.seeds;
     printf("\nattention     test accuracy                         weights      processor time per step\n"
            "function      mean      std   sparsity  multi-modality   that are 0       all    the function\n");
@@ -1357,8 +1201,7 @@ static void attention_table(struct trainer *t, struct result *result)
 }
 
 /* The second table; `known` is the result with the softmax output layer if it is trained already, or NULL. */
-static void head_table(struct trainer *t, struct result *result, const struct result *known)
-{
+static void head_table(struct trainer *t, struct result *result, const struct result *known) {
     int count = 0;
     printf("\noutput        test accuracy        training   classes with   images whose\n"
            "layer         mean      std           loss     weight > 0    class has 0\n");
@@ -1378,8 +1221,7 @@ static void head_table(struct trainer *t, struct result *result, const struct re
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     struct trainer *t = allocate(1, sizeof *t);
     struct options *o = &t->options;
     struct result *result = allocate(FUNCTIONS + HEAD_KINDS, sizeof *result), *head_result = result + FUNCTIONS;
@@ -1401,18 +1243,12 @@ int main(int argc, char **argv)
     printf("%lu images to train, %lu to test; %d seed(s), %d epoch(s), label smoothing %g, %s\n",
            (unsigned long)t->data.train_count, (unsigned long)(t->data.count - t->data.train_count), o->seeds,
            o->epochs, o->smoothing, mmax_isa_name(mmax_isa_active()));
-    if (functions > 0) {
-        attention_table(t, result);
-    }
-    if (heads > 0) {
-        head_table(t, head_result, known);
-    }
+    if (functions > 0) { attention_table(t, result); }
+    if (heads > 0) { head_table(t, head_result, known); }
     if (o->svg_directory != NULL) {
         write_svgs(o->svg_directory, result, functions, head_result, heads, &t->data, o->epochs);
     }
-    if (fflush(stdout) != 0 || ferror(stdout)) {
-        fail("cannot write the tables: %s", strerror(errno));
-    }
+    if (fflush(stdout) != 0 || ferror(stdout)) { fail("cannot write the tables: %s", strerror(errno)); }
     free(t->data.order);
     free(t->data.image);
     free(result);

@@ -34,8 +34,7 @@ static const char *check_title = "";
         printf("\n");             \
     } while (0)
 
-static int check_begin(const char *title)
-{
+static int check_begin(const char *title) {
     /* Programs linked with -Ofast start with subnormal numbers turned off. */
     fesetenv(FE_DFL_ENV);
     check_title = title;
@@ -46,18 +45,14 @@ static int check_begin(const char *title)
 }
 
 /* Returns whether this failure is still to be explained. */
-static int check_fail(const char *file, int line, const char *condition)
-{
+static int check_fail(const char *file, int line, const char *condition) {
     ++check_failed;
-    if (++check_failed_here > 10) {
-        return 0;
-    }
+    if (++check_failed_here > 10) { return 0; }
     printf("FAIL  %s:%d: %s\n      in: %s\n", file, line, condition, check_title);
     return 1;
 }
 
-static int check_report(void)
-{
+static int check_report(void) {
     printf("%lu checks, %lu failed\n", check_done, check_failed);
     return check_failed != 0;
 }

@@ -96,10 +96,8 @@ typedef struct function {
 ADAPTERS(f32)
 ADAPTERS(f64)
 
-#define FUNCTION(title, T, size, kind, traits, order, epsilon, name, forward)                     \
-    {                                                                                             \
-        title "_" #T, size, kind, (traits), order, epsilon, run_##name##_##T, run_##forward##_##T \
-    }
+#define FUNCTION(title, T, size, kind, traits, order, epsilon, name, forward) \
+    { title "_" #T, size, kind, (traits), order, epsilon, run_##name##_##T, run_##forward##_##T }
 #define FUNCTIONS(T, z)                                                                                                \
     FUNCTION("softmax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, softmax, softmax),                          \
         FUNCTION("multimax(1)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 1, 0, multimax, multimax),                \
@@ -150,12 +148,9 @@ static const function functions[] = {FUNCTIONS(f32, 4), FUNCTIONS(f64, 8)};
 #define COUNT(a)             (sizeof(a) / sizeof(a)[0])
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)
 
-static inline const function *function_named(const char *name)
-{
+static inline const function *function_named(const char *name) {
     FOR_EACH_FUNCTION(f) {
-        if (strcmp(f->name, name) == 0) {
-            return f;
-        }
+        if (strcmp(f->name, name) == 0) { return f; }
     }
     CHECK(0, "no function is named %s", name);
     return functions;
@@ -163,8 +158,7 @@ static inline const function *function_named(const char *name)
 
 static inline int has(const function *f, unsigned trait) { return (f->traits & trait) != 0; }
 
-static inline size_t *stride_of(const function *f, mmax_shape *s, role r)
-{
+static inline size_t *stride_of(const function *f, mmax_shape *s, role r) {
     switch (r) {
     case OUT: return f->kind == FORWARD || f->kind == LOGARITHM ? &s->y_stride : &s->gx_stride;
     case GY: return &s->gy_stride;
@@ -176,18 +170,14 @@ static inline size_t *stride_of(const function *f, mmax_shape *s, role r)
 /* ==== instruction sets and lengths ==== */
 
 /* Selects the next available instruction set after `isa`. */
-static inline int next_isa(int isa)
-{
-    do {
-        ++isa;
-    } while (isa < MMAX_ISA_COUNT && mmax_isa_select((mmax_isa)isa) != MMAX_OK);
+static inline int next_isa(int isa) {
+    do { ++isa; } while (isa < MMAX_ISA_COUNT && mmax_isa_select((mmax_isa)isa) != MMAX_OK);
     return isa;
 }
 #define FOR_EACH_ISA(isa) for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT; isa = next_isa(isa))
 
 /* Whether its bits are those of every other one with fused multiply-add. */
-static inline int uses_fma(int isa)
-{
+static inline int uses_fma(int isa) {
 #if defined(__FAST_MATH__)
     return isa < 0; /* bits may differ */
 #else
@@ -219,8 +209,7 @@ static const size_t row_lengths[] = {1, 2, 3, 5, 8, 15, 17, 32, 33, 64, 65, 129,
 
 /* ==== entries as numbers and as bits ==== */
 
-static inline double get(const function *f, const void *a, size_t i)
-{
+static inline double get(const function *f, const void *a, size_t i) {
     float s;
     double d;
     if (f->size == 4) {
@@ -231,14 +220,12 @@ static inline double get(const function *f, const void *a, size_t i)
     return d;
 }
 
-static inline void set(const function *f, void *a, size_t i, double value)
-{
+static inline void set(const function *f, void *a, size_t i, double value) {
     float s = (float)value;
     memcpy((char *)a + f->size * i, f->size == 4 ? (void *)&s : (void *)&value, f->size);
 }
 
-static inline uint64_t get_bits(const function *f, const void *a, size_t i)
-{
+static inline uint64_t get_bits(const function *f, const void *a, size_t i) {
     uint32_t s;
     uint64_t d;
     if (f->size == 4) {
@@ -249,21 +236,18 @@ static inline uint64_t get_bits(const function *f, const void *a, size_t i)
     return d;
 }
 
-static inline void set_bits(const function *f, void *a, size_t i, uint64_t bits)
-{
+static inline void set_bits(const function *f, void *a, size_t i, uint64_t bits) {
     uint32_t s = (uint32_t)bits;
     memcpy((char *)a + f->size * i, f->size == 4 ? (void *)&s : (void *)&bits, f->size);
 }
 
-static inline uint64_t bits_of(double d)
-{
+static inline uint64_t bits_of(double d) {
     uint64_t b;
     memcpy(&b, &d, 8);
     return b;
 }
 
-static inline double double_of(uint64_t bits)
-{
+static inline double double_of(uint64_t bits) {
     double d;
     memcpy(&d, &bits, 8);
     return d;
@@ -271,44 +255,37 @@ static inline double double_of(uint64_t bits)
 
 typedef enum special { QUIET_NAN, SIGNALLING_NAN, NEGATIVE_NAN, PAYLOAD_NAN, PLUS_INF, MINUS_INF, SPECIALS } special;
 
-static inline uint64_t special_bits(const function *f, special which)
-{
+static inline uint64_t special_bits(const function *f, special which) {
     static const uint64_t f32[SPECIALS] = {0x7fc00000, 0x7f800001, 0xffc00000, 0x7fcabcde, 0x7f800000, 0xff800000};
     static const uint64_t f64[SPECIALS] = {0x7ff8000000000000, 0x7ff0000000000001, 0xfff8000000000000,
                                            0x7ffabcdef0123456, 0x7ff0000000000000, 0xfff0000000000000};
     return f->size == 4 ? f32[which] : f64[which];
 }
 
-static inline void set_special(const function *f, void *a, size_t i, special which)
-{
+static inline void set_special(const function *f, void *a, size_t i, special which) {
     set_bits(f, a, i, special_bits(f, which));
 }
 
-static inline int is_special(const function *f, const void *a, size_t i, special which)
-{
+static inline int is_special(const function *f, const void *a, size_t i, special which) {
     return get_bits(f, a, i) == special_bits(f, which);
 }
 
 static inline int is_nan_double(double d) { return (bits_of(d) & 0x7fffffffffffffff) > 0x7ff0000000000000; }
 
 /* The bits without the sign. */
-static inline uint64_t magnitude_bits(const function *f, const void *a, size_t i)
-{
+static inline uint64_t magnitude_bits(const function *f, const void *a, size_t i) {
     return get_bits(f, a, i) & (f->size == 4 ? 0x7fffffff : 0x7fffffffffffffff);
 }
 
-static inline int is_nan_at(const function *f, const void *a, size_t i)
-{
+static inline int is_nan_at(const function *f, const void *a, size_t i) {
     return magnitude_bits(f, a, i) > special_bits(f, PLUS_INF);
 }
 
-static inline int is_finite_at(const function *f, const void *a, size_t i)
-{
+static inline int is_finite_at(const function *f, const void *a, size_t i) {
     return magnitude_bits(f, a, i) < special_bits(f, PLUS_INF);
 }
 
-static inline int is_subnormal_at(const function *f, const void *a, size_t i)
-{
+static inline int is_subnormal_at(const function *f, const void *a, size_t i) {
     uint64_t m = magnitude_bits(f, a, i);
     return m != 0 && m < (f->size == 4 ? 0x00800000 : 0x0010000000000000);
 }
@@ -325,8 +302,7 @@ static inline double largest(const function *f) { return f->size == 4 ? FLT_MAX 
 static uint64_t random_state;
 
 /* splitmix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. */
-static inline uint64_t random_bits(void)
-{
+static inline uint64_t random_bits(void) {
     uint64_t z = (random_state += 0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -338,13 +314,10 @@ static inline size_t random_below(size_t n) { return (size_t)(random_bits() % n)
 static inline double random_uniform(void) { return (double)(random_bits() >> 12) / 4503599627370496.0; }
 
 /* Near to N(0,1): the sum of twelve uniform numbers of 16 bits, and 32 bits more below; every step is exact. */
-static inline double random_normal(void)
-{
+static inline double random_normal(void) {
     int32_t sum = -393210;
     for (int i = 0; i < 3; ++i) {
-        for (uint64_t b = random_bits(), j = 0; j < 4; ++j, b >>= 16) {
-            sum += (int32_t)(b & 0xffff);
-        }
+        for (uint64_t b = random_bits(), j = 0; j < 4; ++j, b >>= 16) { sum += (int32_t)(b & 0xffff); }
     }
     return ((double)sum + (double)(uint32_t)random_bits() / 4294967296.0) / 65536;
 }
@@ -365,8 +338,7 @@ typedef enum law {
     LAWS
 } law;
 
-static inline void fill(const function *f, void *a, size_t n, law l)
-{
+static inline void fill(const function *f, void *a, size_t n, law l) {
     size_t hot = n ? random_below(n) : 0;
     double sum = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -381,9 +353,7 @@ static inline void fill(const function *f, void *a, size_t n, law l)
             break;
         case MASKED:
             set(f, a, i, 4 * random_normal());
-            if (random_below(3) == 0) {
-                set_special(f, a, i, MINUS_INF);
-            }
+            if (random_below(3) == 0) { set_special(f, a, i, MINUS_INF); }
             break;
         case ANY_SIZE: set(f, a, i, (2 * random_uniform() - 1) * largest(f)); break;
         case SUBNORMAL: set(f, a, i, (4 * random_uniform() - 2) * smallest_normal(f)); break;
@@ -394,9 +364,7 @@ static inline void fill(const function *f, void *a, size_t n, law l)
         }
         sum += l == AT_MEAN ? get(f, a, i) : 0;
     }
-    if (l == AT_MEAN && n > 1) {
-        set(f, a, hot, sum / (double)(n - 1));
-    }
+    if (l == AT_MEAN && n > 1) { set(f, a, hot, sum / (double)(n - 1)); }
 }
 
 /* ==== ready-made calls ==== */
@@ -416,24 +384,18 @@ static int32_t index_storage[MOST_ROWS];
 static mmax_multimax_grads gp_storage;
 
 /* y from x by the matching forward function. */
-static inline void make_y(const function *f, const call *c)
-{
+static inline void make_y(const function *f, const call *c) {
     call forward = *c;
     forward.array[OUT] = c->array[Y];
-    if (has(f, HAS_Y)) {
-        CHECK(f->forward(&forward) == MMAX_OK, AT, AT_ARGS(f, c->s.cols));
-    }
+    if (has(f, HAS_Y)) { CHECK(f->forward(&forward) == MMAX_OK, AT, AT_ARGS(f, c->s.cols)); }
 }
 
 /* A valid call on the static arrays: contiguous rows of random scores after law l, gy after N(0,1), y made from x. */
-static inline call call_of(const function *f, size_t rows, size_t cols, law l, uint64_t seed)
-{
+static inline call call_of(const function *f, size_t rows, size_t cols, law l, uint64_t seed) {
     call c;
     memset(&c, 0, sizeof c);
     random_state = seed * 1000003 + cols;
-    for (int r = 0; r < ARRAYS; ++r) {
-        c.array[r] = storage[r];
-    }
+    for (int r = 0; r < ARRAYS; ++r) { c.array[r] = storage[r]; }
     for (size_t r = 0; r < rows; ++r) {
         fill(f, (char *)c.array[X] + r * cols * f->size, cols, l);
         index_storage[r] = cols ? (int32_t)random_below(cols) : -1;
@@ -456,8 +418,7 @@ static inline call call_of(const function *f, size_t rows, size_t cols, law l, u
 static inline uint64_t empty_bits(const function *f) { return f->kind == LOGARITHM ? special_bits(f, MINUS_INF) : 0; }
 
 /* The value of an entry that is masked by -inf. */
-static inline uint64_t masked_bits(const function *f)
-{
+static inline uint64_t masked_bits(const function *f) {
     return f->kind == LOGARITHM || (f->kind == FORWARD && has(f, ELEMENTWISE)) ? special_bits(f, MINUS_INF) : 0;
 }
 

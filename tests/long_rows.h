@@ -26,8 +26,7 @@ static const long_law long_laws[] = {
 };
 
 /* For MultiMax, whose second order squares the scores, and for TanhMax the steps are smaller. */
-static inline void fill_long(const function *f, void *x, const long_law *l)
-{
+static inline void fill_long(const function *f, void *x, const long_law *l) {
     const size_t block = LONG_BLOCK(f), last = (LONG_ENTRIES - 1) / block;
     const double step = f->order ? l->step / 40 : l->step;
     random_state = (uint64_t)(l - long_laws) + 7;
@@ -42,8 +41,7 @@ static inline void fill_long(const function *f, void *x, const long_law *l)
     }
 }
 
-static inline int is_taken_by_blocks(const function *f)
-{
+static inline int is_taken_by_blocks(const function *f) {
     return f->kind == FORWARD && (strncmp(f->name, "softmax", 7) == 0 || strncmp(f->name, "multimax", 8) == 0 ||
                                   strncmp(f->name, "tanhmax", 7) == 0);
 }

@@ -49,23 +49,19 @@ typedef struct oracle {
 } oracle;
 
 /* The formula of a function by its name: "log_softmax_f32" and "softmax_backward_f64" are SOFTMAX. */
-static inline formula oracle_formula(const char *name)
-{
+static inline formula oracle_formula(const char *name) {
     static const char *const names[FORMULAS] = {"softmax",   "multimax", "sparsemax", "entmax15",
                                                 "evsoftmax", "tanhmax",  "seglu"};
     int f = 0;
     name += strncmp(name, "log_", 4) == 0 ? 4 : 0;
-    while (f < FORMULAS - 1 && strncmp(name, names[f], strlen(names[f])) != 0) {
-        ++f;
-    }
+    while (f < FORMULAS - 1 && strncmp(name, names[f], strlen(names[f])) != 0) { ++f; }
     return (formula)f;
 }
 
 /* ==== arithmetic ==== */
 
 /* The distance between neighbours of v in a type with the given epsilon and smallest normal number. */
-static inline wide ulp(wide v, double eps, double least)
-{
+static inline wide ulp(wide v, double eps, double least) {
     int e;
     v = fabsl(v);
     (void)frexpl(v > least ? v : least, &e);
@@ -73,28 +69,21 @@ static inline wide ulp(wide v, double eps, double least)
 }
 
 /* Pairwise: the error does not grow with n, also where every addition rounds the same way. */
-static inline wide oracle_sum(const wide *v, size_t n)
-{
+static inline wide oracle_sum(const wide *v, size_t n) {
     wide sum = 0;
-    if (n > 16) {
-        return oracle_sum(v, n / 2) + oracle_sum(v + n / 2, n - n / 2);
-    }
-    for (size_t i = 0; i < n; ++i) {
-        sum += v[i];
-    }
+    if (n > 16) { return oracle_sum(v, n / 2) + oracle_sum(v + n / 2, n - n / 2); }
+    for (size_t i = 0; i < n; ++i) { sum += v[i]; }
     return sum;
 }
 
-static inline score difference(score a, score b)
-{
+static inline score difference(score a, score b) {
     wide d = a.hi - b.hi, back = d - a.hi; /* TwoSum: Knuth, The Art of Computer Programming, 4.2.2 */
     score result = {d, (a.hi - (d - back)) - (b.hi + back) + (a.lo - b.lo)};
     return result;
 }
 
 /* The leading 26 bits of v. */
-static inline double leading_bits(double v)
-{
+static inline double leading_bits(double v) {
     uint64_t bits;
     memcpy(&bits, &v, 8);
     bits &= ~(uint64_t)0x7ffffff;
@@ -103,15 +92,13 @@ static inline double leading_bits(double v)
 }
 
 /* a * b, exactly: Dekker's product, with parts by truncation. */
-static inline score product(double a, double b)
-{
+static inline score product(double a, double b) {
     wide hi = (wide)a * b, ah = leading_bits(a), al = a - ah, bh = leading_bits(b), bl = b - bh;
     score result = {hi, ah * bh - hi + ah * bl + al * bh + al * bl};
     return result;
 }
 
-static inline score negative(score a)
-{
+static inline score negative(score a) {
     score result = {-a.hi, -a.lo};
     return result;
 }
@@ -130,21 +117,17 @@ typedef struct sigma_term {
 } sigma_term;
 
 /* k = 0 and 1: t_b and b of order 1 and 2; k = 2 and 3: t_d and d. */
-static inline sigma_term term_of(const mmax_multimax_params *p, int k, wide s)
-{
+static inline sigma_term term_of(const mmax_multimax_params *p, int k, wide s) {
     int low = k < 2;
     wide t = low ? p->t_b[k] : p->t_d[k - 2], kink = low ? p->b[k] : p->d[k - 2];
     sigma_term a = {low ? 1 - t : t - 1, 1 + fabsl(t), low ? kink - s : s - kink, low ? -1 : 1, fabsl(kink) + fabsl(s)};
-    if (!(a.q > 0) || k % 2 >= p->order) {
-        a.coefficient = a.unit = a.q = a.side = a.q_unit = 0;
-    }
+    if (!(a.q > 0) || k % 2 >= p->order) { a.coefficient = a.unit = a.q = a.side = a.q_unit = 0; }
     return a;
 }
 
 /* sigma(s). *unit, where not NULL, becomes what the rounding error of an evaluation in T is relative to: parameters,
  * scores, differences and terms rounded once each. */
-static inline wide oracle_sigma(const mmax_multimax_params *p, wide s, wide *unit)
-{
+static inline wide oracle_sigma(const mmax_multimax_params *p, wide s, wide *unit) {
     wide v = s, u = fabsl(s);
     for (int k = 0; k < 4; ++k) {
         sigma_term a = term_of(p, k, s);
@@ -152,17 +135,14 @@ static inline wide oracle_sigma(const mmax_multimax_params *p, wide s, wide *uni
         v += a.coefficient * power;
         u += a.unit * power + fabsl(a.coefficient) * (k % 2 ? 2 * a.q : 1) * a.q_unit;
     }
-    if (unit) {
-        *unit = u;
-    }
+    if (unit) { *unit = u; }
     return v;
 }
 
 /* Turns gradients with respect to sigma into gradients with respect to x, and adds those of the parameters to
  * gp = {t_b1, t_b2, t_d1, t_d2, b1, b2, d1, d2}. The units go along; without sigma only the scale is left. */
 static inline void oracle_chain(const oracle *o, wide *g, wide *unit, wide *gp, wide *gp_unit, const score *s, size_t n,
-                                double scale)
-{
+                                double scale) {
     for (size_t i = 0; i < n; ++i) {
         wide slope = 1, slope_unit = 1;
         for (int k = 0; k < 4 && (o->f == MULTIMAX || o->f == SEGLU) && !is_masked(s[i]); ++k) {
@@ -185,12 +165,9 @@ static inline void oracle_chain(const oracle *o, wide *g, wide *unit, wide *gp, 
 /* ==== forward ==== */
 
 /* scale * x: exact, but rounded to T for sigma, as the library may. */
-static inline score oracle_score(const oracle *o, double x, double scale)
-{
+static inline score oracle_score(const oracle *o, double x, double scale) {
     score s = {x, 0};
-    if (x == -INFINITY) {
-        return s;
-    }
+    if (x == -INFINITY) { return s; }
     s = product(x, scale);
     if (o->f == MULTIMAX || o->f == SEGLU) {
         s.hi = o->largest > FLT_MAX ? (wide)(double)s.hi : (wide)(float)s.hi;
@@ -204,8 +181,7 @@ static inline score oracle_score(const oracle *o, double x, double scale)
 }
 
 /* What is normalised: s, or sigma(s). */
-static inline score normalised_score(const oracle *o, score s)
-{
+static inline score normalised_score(const oracle *o, score s) {
     if ((o->f == MULTIMAX || o->f == SEGLU) && !is_masked(s)) {
         s.hi = oracle_sigma(o->p, s.hi, NULL);
         s.hi = s.hi < -(wide)o->largest ? -INFINITY : s.hi;
@@ -214,24 +190,18 @@ static inline score normalised_score(const oracle *o, score s)
 }
 
 /* The largest score; tanhmax: the largest magnitude. -inf where all is masked. */
-static inline score oracle_top(const oracle *o, const score *s, size_t n)
-{
+static inline score oracle_top(const oracle *o, const score *s, size_t n) {
     score top = {-INFINITY, 0};
     for (size_t i = 0; i < n; ++i) {
         score a = normalised_score(o, s[i]);
-        if (o->f == TANHMAX && a.hi < 0 && !is_masked(a)) {
-            a = negative(a);
-        }
-        if (a.hi > top.hi || (a.hi == top.hi && a.lo > top.lo)) {
-            top = a;
-        }
+        if (o->f == TANHMAX && a.hi < 0 && !is_masked(a)) { a = negative(a); }
+        if (a.hi > top.hi || (a.hi == top.hi && a.lo > top.lo)) { top = a; }
     }
     return top;
 }
 
 /* sparsemax, entmax15: y = max(z - tau, 0)^power with sum 1, where z = (s - top) / power, by Newton's method from below. */
-static inline void oracle_threshold(const oracle *o, wide *y, const score *s, size_t n, score top)
-{
+static inline void oracle_threshold(const oracle *o, wide *y, const score *s, size_t n, score top) {
     int power = o->f == ENTMAX15 ? 2 : 1;
     wide tau = -1, step = 1;
     for (int k = 0; k < 200 && step > 4 * LDBL_EPSILON; ++k) {
@@ -246,9 +216,7 @@ static inline void oracle_threshold(const oracle *o, wide *y, const score *s, si
         slope = (wide)support;
         if (power == 2) {
             slope = 2 * sum;
-            for (size_t i = 0; i < n; ++i) {
-                y[i] *= y[i];
-            }
+            for (size_t i = 0; i < n; ++i) { y[i] *= y[i]; }
             sum = oracle_sum(y, n);
         }
         step = (sum - 1) / slope;
@@ -257,8 +225,7 @@ static inline void oracle_threshold(const oracle *o, wide *y, const score *s, si
 }
 
 /* evsoftmax: the weight of every entry, 1 from the mean on, else epsilon. */
-static inline void oracle_weights(const oracle *o, wide *y, const score *s, size_t n, score top)
-{
+static inline void oracle_weights(const oracle *o, wide *y, const score *s, size_t n, score top) {
     size_t active = 0;
     wide mean, largest = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -278,8 +245,7 @@ static inline void oracle_weights(const oracle *o, wide *y, const score *s, size
 }
 
 /* y = phi(s); masked entries 0, or -inf for seglu and logarithms. */
-static inline void oracle_forward(const oracle *o, wide *y, const score *s, size_t n)
-{
+static inline void oracle_forward(const oracle *o, wide *y, const score *s, size_t n) {
     score top = oracle_top(o, s, n);
     wide sum;
     if (is_masked(top) || o->f == SEGLU) {
@@ -292,9 +258,7 @@ static inline void oracle_forward(const oracle *o, wide *y, const score *s, size
         oracle_threshold(o, y, s, n, top);
         return;
     }
-    if (o->f == EVSOFTMAX) {
-        oracle_weights(o, y, s, n, top);
-    }
+    if (o->f == EVSOFTMAX) { oracle_weights(o, y, s, n, top); }
     for (size_t i = 0; i < n; ++i) {
         score a = normalised_score(o, s[i]);
         if (is_masked(a)) {
@@ -330,8 +294,7 @@ static inline void oracle_forward(const oracle *o, wide *y, const score *s, size
  * a rounding error in T is relative to: the sums of the magnitudes. `scratch` has n entries.
  */
 static inline void oracle_backward(const oracle *o, wide *gx, wide *unit, wide *gp, wide *gp_unit, const wide *gy,
-                                   const wide *y, const score *s, size_t n, double scale, wide *scratch)
-{
+                                   const wide *y, const score *s, size_t n, double scale, wide *scratch) {
     wide *w = scratch, dot, dot_unit, norm = 1, cosh_sum = 0;
     score top = {0, 0};
     if (o->f == TANHMAX) {
@@ -350,16 +313,12 @@ static inline void oracle_backward(const oracle *o, wide *gx, wide *unit, wide *
     }
     dot = oracle_sum(gx, n);
     dot_unit = oracle_sum(unit, n);
-    if (o->f == SPARSEMAX || o->f == ENTMAX15) {
-        norm = oracle_sum(w, n);
-    }
+    if (o->f == SPARSEMAX || o->f == ENTMAX15) { norm = oracle_sum(w, n); }
     for (size_t i = 0; i < n; ++i) {
         int by_score = o->f == TANHMAX || o->f == SEGLU || o->logarithm;
         int active = by_score ? !is_masked(normalised_score(o, s[i])) : w[i] != 0;
         wide own = o->logarithm || o->f == SEGLU ? 1 : w[i];
-        if (o->f == SEGLU) {
-            w[i] = 0;
-        }
+        if (o->f == SEGLU) { w[i] = 0; }
         if (o->f == TANHMAX && active) {
             own = (exp_of(difference(s[i], top)) + exp_of(difference(negative(s[i]), top))) / cosh_sum;
         }
@@ -372,23 +331,19 @@ static inline void oracle_backward(const oracle *o, wide *gx, wide *unit, wide *
 /* ==== losses and metrics ==== */
 
 /* The share of entry i in the smoothed target. */
-static inline wide oracle_target(size_t i, size_t index, double smoothing, size_t active)
-{
+static inline wide oracle_target(size_t i, size_t index, double smoothing, size_t active) {
     return (i == index ? 1 - (wide)smoothing : 0) + (wide)smoothing / (wide)active;
 }
 
 /* The loss of one row with an unmasked target; y becomes phi(s), so that y - q is the gradient for oracle_chain(). */
-static inline wide oracle_loss(const oracle *o, wide *y, const score *s, size_t n, size_t index, double smoothing)
-{
+static inline wide oracle_loss(const oracle *o, wide *y, const score *s, size_t n, size_t index, double smoothing) {
     oracle plain = *o;
     score top = oracle_top(o, s, n);
     size_t active = 0;
     wide loss = 0;
     plain.logarithm = o->f != SPARSEMAX && o->f != ENTMAX15;
     oracle_forward(&plain, y, s, n);
-    for (size_t i = 0; i < n; ++i) {
-        active += !is_masked(s[i]);
-    }
+    for (size_t i = 0; i < n; ++i) { active += !is_masked(s[i]); }
     for (size_t i = 0; i < n; ++i) {
         wide q = oracle_target(i, index, smoothing, active);
         if (is_masked(s[i])) {
@@ -405,14 +360,11 @@ static inline wide oracle_loss(const oracle *o, wide *y, const score *s, size_t 
 }
 
 /* Definition 3.2, x unscaled, masked entries -inf. Sets *count to the number of entries in the mean. */
-static inline wide oracle_multimodality(const wide *y, const wide *x, size_t n, double epsilon, size_t *count)
-{
+static inline wide oracle_multimodality(const wide *y, const wide *x, size_t n, double epsilon, size_t *count) {
     size_t top = 0;
     wide sum = 0;
     *count = 0;
-    for (size_t i = 1; i < n; ++i) {
-        top = x[i] > x[top] ? i : top;
-    }
+    for (size_t i = 1; i < n; ++i) { top = x[i] > x[top] ? i : top; }
     for (size_t i = 0; i < n; ++i) {
         if (x[i] > epsilon && x[i] < x[top]) {
             sum += y[top] - y[i];
@@ -424,8 +376,7 @@ static inline wide oracle_multimodality(const wide *y, const wide *x, size_t n, 
 
 /* Definition 3.3. A reference of 0 is one that has underflowed. */
 static inline wide oracle_sparsity(const wide *y, const wide *x, size_t n, double epsilon, wide reference,
-                                   size_t *count)
-{
+                                   size_t *count) {
     wide sum = 0;
     *count = 0;
     for (size_t i = 0; i < n; ++i) {

@@ -31,8 +31,7 @@ static const double layer_parameters[LAYERS][8] = {
     {1.1514893, 1.152832, 0.98441315, 1.0156403, 0.1751709, 0.05374146, -0.13269043, -0.08825684},
 };
 
-static inline mmax_multimax_params params_of_layer(int layer, int order)
-{
+static inline mmax_multimax_params params_of_layer(int layer, int order) {
     const double *v = layer_parameters[layer];
     mmax_multimax_params p = {order, {v[0], v[2]}, {v[1], v[3]}, {v[4], v[6]}, {v[5], v[7]}};
     return p;

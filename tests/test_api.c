@@ -8,8 +8,7 @@
 
 /* ==== small functions ==== */
 
-static void test_shapes(void)
-{
+static void test_shapes(void) {
     TEST("mmax_row is one contiguous vector, mmax_rows contiguous rows, mmax_labels has no smoothing") {
         const int32_t index[1] = {3};
         mmax_shape row = mmax_row(7), rows = mmax_rows(5, 7);
@@ -34,9 +33,7 @@ static void test_shapes(void)
                 c.t.grad_scale = c.s.scale = 0;
                 c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 0;
                 CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
-                for (size_t i = 0; i < 2 * 33; ++i) {
-                    by_default[i] = get_bits(f, c.array[OUT], i);
-                }
+                for (size_t i = 0; i < 2 * 33; ++i) { by_default[i] = get_bits(f, c.array[OUT], i); }
                 value = row_storage[1];
                 c.t.grad_scale = c.s.scale = 1;
                 c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 33;
@@ -49,8 +46,7 @@ static void test_shapes(void)
     }
 }
 
-static void test_params(void)
-{
+static void test_params(void) {
     TEST("the identity has t = 1 and b = d = 0, and is softmax") {
         for (int order = 1; order <= 2; ++order) {
             mmax_multimax_params p = mmax_multimax_identity(order);
@@ -121,9 +117,7 @@ static void test_params(void)
                         c.p = &p;
                         /* -0: a sum of nothing would change it, too */
                         gp_storage.t_b[1] = gp_storage.t_d[1] = gp_storage.b[1] = gp_storage.d[1] = -0.0;
-                        if (garbage) {
-                            p.t_b[1] = p.t_d[1] = p.b[1] = p.d[1] = double_of(0x7ff8000000000000);
-                        }
+                        if (garbage) { p.t_b[1] = p.t_d[1] = p.b[1] = p.d[1] = double_of(0x7ff8000000000000); }
                         make_y(f, &c);
                         CHECK(f->run(&c) == MMAX_OK, "%s", f->name);
                         CHECK(bits_of(gp_storage.t_b[1]) == minus_zero && bits_of(gp_storage.t_d[1]) == minus_zero &&
@@ -151,18 +145,14 @@ static void test_params(void)
                     memcpy(together, &gp_storage, sizeof together);
                     for (size_t row = 0; row < 4; ++row) {
                         call one = c;
-                        for (int r = 0; r < ARRAYS; ++r) {
-                            one.array[r] = (char *)c.array[r] + row * 50 * f->size;
-                        }
+                        for (int r = 0; r < ARRAYS; ++r) { one.array[r] = (char *)c.array[r] + row * 50 * f->size; }
                         one.per_row = c.per_row + row;
                         one.t.index = c.t.index + row;
                         one.s.rows = 1;
                         memset(&gp_storage, 0, sizeof gp_storage);
                         CHECK(f->run(&one) == MMAX_OK, "%s", f->name);
                         memcpy(one_row, &gp_storage, sizeof one_row);
-                        for (size_t k = 0; k < GRADIENTS; ++k) {
-                            apart[k] += one_row[k];
-                        }
+                        for (size_t k = 0; k < GRADIENTS; ++k) { apart[k] += one_row[k]; }
                     }
                     for (size_t k = 0; k < GRADIENTS; ++k) {
                         /* A few rows are added up in the type: a rounding of their 200 terms is some 1e-6 in f32. */
@@ -175,8 +165,7 @@ static void test_params(void)
     }
 }
 
-static void test_status_strings(void)
-{
+static void test_status_strings(void) {
     TEST("mmax_status_string is a sentence for every status, also for unknown values") {
         for (int k = -3; k < 40; ++k) {
             const char *text = mmax_status_string((mmax_status)k);
@@ -195,8 +184,7 @@ static void test_status_strings(void)
     }
 }
 
-static void test_isa(void)
-{
+static void test_isa(void) {
     TEST("the active instruction set is available; a selected one is active; an unavailable one changes nothing") {
         mmax_isa at_start = mmax_isa_active();
         int available = 0;
@@ -233,8 +221,7 @@ static void test_isa(void)
     }
 }
 
-static void test_chosen(const char *name)
-{
+static void test_chosen(const char *name) {
     TEST("the instruction set chosen is the best that the processor has") {
         float x[5] = {1, 2, 3, 4, 5};
         CHECK(mmax_softmax_f32(x, x, mmax_row(5)) == MMAX_OK && fabsf(x[4] - 0.63640865f) < 1e-6f, "%g", x[4]);
@@ -242,8 +229,7 @@ static void test_chosen(const char *name)
     }
 }
 
-static void test_version(void)
-{
+static void test_version(void) {
     TEST("the version string is that of the three numbers") {
         char text[64];
         sprintf(text, "%d.%d.%d", MULTIMAX_VERSION_MAJOR, MULTIMAX_VERSION_MINOR, MULTIMAX_VERSION_PATCH);
@@ -255,14 +241,11 @@ static void test_version(void)
 
 static int is_active(const function *f, const call *c, size_t i) { return !is_special(f, c->array[X], i, MINUS_INF); }
 
-static double multimodality(const function *f, const call *c, size_t n)
-{
+static double multimodality(const function *f, const call *c, size_t n) {
     size_t top = n, count = 0;
     double sum = 0;
     for (size_t i = 0; i < n; ++i) {
-        if (is_active(f, c, i) && (top == n || get(f, c->array[X], i) > get(f, c->array[X], top))) {
-            top = i;
-        }
+        if (is_active(f, c, i) && (top == n || get(f, c->array[X], i) > get(f, c->array[X], top))) { top = i; }
     }
     for (size_t i = 0; i < n; ++i) {
         double x = get(f, c->array[X], i);
@@ -274,8 +257,7 @@ static double multimodality(const function *f, const call *c, size_t n)
     return count ? 1 - sum / (double)count : -1;
 }
 
-static double sparsity(const function *f, const call *c, size_t n)
-{
+static double sparsity(const function *f, const call *c, size_t n) {
     const function *softmax = function_named(f->size == 4 ? "softmax_f32" : "softmax_f64");
     static double y[MAX_ENTRIES];
     double reference = c->reference, sum = 0;
@@ -287,9 +269,7 @@ static double sparsity(const function *f, const call *c, size_t n)
         CHECK(softmax->run(&s) == MMAX_OK, "softmax");
         reference = 1;
         for (size_t i = 0; i < n; ++i) {
-            if (is_active(f, c, i)) {
-                reference = fmin(reference, get(f, y, i));
-            }
+            if (is_active(f, c, i)) { reference = fmin(reference, get(f, y, i)); }
         }
     }
     for (size_t i = 0; i < n; ++i) {
@@ -303,8 +283,7 @@ static double sparsity(const function *f, const call *c, size_t n)
 }
 
 /* The definitions above give -1 for NaN: with probabilities a metric lies in [0,1]. */
-static void check_metric(const function *f, const call *c, size_t n, const char *what)
-{
+static void check_metric(const function *f, const call *c, size_t n, const char *what) {
     double right = has(f, HAS_REFERENCE) ? sparsity(f, c, n) : multimodality(f, c, n);
     CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, n));
     if (right < 0) {
@@ -316,8 +295,7 @@ static void check_metric(const function *f, const call *c, size_t n, const char 
     }
 }
 
-static void test_metrics(void)
-{
+static void test_metrics(void) {
     static const double thresholds[] = {0, -1.5, 0.75, 2, -1e9, 1e9};
     static const law laws[] = {NORMAL_1, NORMAL_4, TIES, MASKED, EQUAL, ONE_HOT};
     TEST("metrics by their definitions; thresholds apply to x unscaled; reference 0 is softmax(x)_min") {
@@ -352,9 +330,7 @@ static void test_metrics(void)
             FOR_EACH_ISA(isa)
                 for (int quarters = -20; f->kind == METRIC && quarters <= 20; ++quarters) {
                     call c = call_of(f, 1, 10, NORMAL_1, 72);
-                    for (int i = 0; i < 9; ++i) {
-                        set(f, c.array[X], (size_t)i, ldexp(i - 4, -149));
-                    }
+                    for (int i = 0; i < 9; ++i) { set(f, c.array[X], (size_t)i, ldexp(i - 4, -149)); }
                     set(f, c.array[X], 9, 1);
                     c.epsilon = ldexp(quarters, -151);
                     check_metric(f, &c, 10, "subnormal numbers");
@@ -512,8 +488,7 @@ static void test_metrics(void)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc == 3 && strcmp(argv[1], "--chosen") == 0) {
         test_chosen(argv[2]);
         test_isa();

@@ -24,23 +24,20 @@ static wide gx_row[LONGEST], unit_row[LONGEST], gy_row[LONGEST], y_row[LONGEST],
 static wide noise;                      /* absolute error of what `expect` gives: differences lose digits */
 static double worst[2][MMAX_ISA_COUNT]; /* gx, gp: in roundings */
 
-static oracle oracle_of(const function *f, const call *c)
-{
+static oracle oracle_of(const function *f, const call *c) {
     oracle o = {oracle_formula(f->name), f->kind == LOG_BACKWARD, c->p, f->epsilon, largest(f), NULL, 0};
     return o;
 }
 
 static size_t length_of(const call *c, size_t r) { return c->s.lengths ? c->s.lengths[r] : c->s.cols; }
 
-static size_t row_start(const function *f, call *c, role a, size_t r)
-{
+static size_t row_start(const function *f, call *c, role a, size_t r) {
     size_t stride = *stride_of(f, &c->s, a);
     return r * (stride ? stride : c->s.cols);
 }
 
 /* Row r of the call as the oracle takes it. */
-static void read_row(const function *f, call *c, const oracle *o, size_t r)
-{
+static void read_row(const function *f, call *c, const oracle *o, size_t r) {
     for (size_t i = 0; i < length_of(c, r); ++i) {
         s_row[i] = oracle_score(o, get(f, c->array[X], row_start(f, c, X, r) + i), c->s.scale);
         gy_row[i] = get(f, c->array[GY], row_start(f, c, GY, r) + i);
@@ -50,18 +47,13 @@ static void read_row(const function *f, call *c, const oracle *o, size_t r)
 
 /* A call whose rows have `cols` entries of law l, of which lengths[r] are active, one in five of them masked; strides
  * that all differ; y made by the forward function. */
-static call strided_call(const function *f, size_t cols, law l, double scale, uint64_t seed)
-{
+static call strided_call(const function *f, size_t cols, law l, double scale, uint64_t seed) {
     static uint32_t lengths[ROWS];
     call c = call_of(f, 1, ROWS * (cols + 8), l, seed);
     for (size_t i = 0; i < ROWS * (cols + 8); ++i) {
-        if (cols > 1 && random_below(5) == 0) {
-            set_special(f, c.array[X], i, MINUS_INF);
-        }
+        if (cols > 1 && random_below(5) == 0) { set_special(f, c.array[X], i, MINUS_INF); }
     }
-    for (size_t r = 0; r < ROWS; ++r) {
-        lengths[r] = (uint32_t)(r == 1 ? cols : cols - random_below(cols + 1) / 2);
-    }
+    for (size_t r = 0; r < ROWS; ++r) { lengths[r] = (uint32_t)(r == 1 ? cols : cols - random_below(cols + 1) / 2); }
     c.s = mmax_rows(ROWS, cols);
     c.s.x_stride = cols + 1;
     c.s.y_stride = cols + 7;
@@ -80,8 +72,7 @@ static call strided_call(const function *f, size_t cols, law l, double scale, ui
 /* Runs a call and compares it with gradients from `expect`, which fills gx_row and unit_row and adds to gp. */
 typedef void gradient(const oracle *o, const call *c, size_t n, wide *gp, wide *gp_unit);
 
-static void check_call(const function *f, call *c, gradient *expect, double bound, double error)
-{
+static void check_call(const function *f, call *c, gradient *expect, double bound, double error) {
     oracle o = oracle_of(f, c);
     double eps = eps_of(f) * (f->size == 4 ? 1 : ORACLE_SLACK);
     wide gp[PARAMETERS], gp_unit[PARAMETERS];
@@ -109,9 +100,7 @@ static void check_call(const function *f, call *c, gradient *expect, double boun
                   (unsigned)r, (unsigned)i, got, gx_row[i], roundings);
             worst[0][mmax_isa_active()] = fmax(worst[0][mmax_isa_active()], roundings);
         }
-        for (size_t i = n; i < c->s.cols; ++i) {
-            wrong += get_bits(f, c->array[OUT], start + i) != 0;
-        }
+        for (size_t i = n; i < c->s.cols; ++i) { wrong += get_bits(f, c->array[OUT], start + i) != 0; }
     }
     CHECK(!wrong, AT ": %u entries past lengths[r] are not +0", AT_ARGS(f, c->s.cols), (unsigned)wrong);
     for (int k = 0; k < PARAMETERS; ++k) {
@@ -127,23 +116,19 @@ static void check_call(const function *f, call *c, gradient *expect, double boun
     }
 }
 
-static void analytic(const oracle *o, const call *c, size_t n, wide *gp, wide *gp_unit)
-{
+static void analytic(const oracle *o, const call *c, size_t n, wide *gp, wide *gp_unit) {
     oracle_backward(o, gx_row, unit_row, gp, gp_unit, gy_row, y_row, s_row, n, c->s.scale, scratch);
 }
 
 /* ==== differences ==== */
 
 /* sum of gy * phi(s); what rounding does to its differences goes to `noise`. */
-static wide objective(const oracle *o, size_t n)
-{
+static wide objective(const oracle *o, size_t n) {
     oracle_forward(o, scratch, s_row, n);
     for (size_t i = 0; i < n; ++i) {
         scratch[i] = is_masked(normalised_score(o, s_row[i])) ? 0 : scratch[i] * gy_row[i];
     }
-    for (size_t i = 0; i < n; ++i) {
-        noise = fmaxl(noise, fabsl(scratch[i]) * (wide)n * 32 * LDBL_EPSILON / STEP);
-    }
+    for (size_t i = 0; i < n; ++i) { noise = fmaxl(noise, fabsl(scratch[i]) * (wide)n * 32 * LDBL_EPSILON / STEP); }
     return oracle_sum(scratch, n);
 }
 
@@ -160,8 +145,7 @@ static wide objective(const oracle *o, size_t n)
         (result) = (8 * (at[2] - at[1]) - (at[3] - at[0])) / (12 * STEP); \
     } while (0)
 
-static void differences(const oracle *o, const call *c, size_t n, wide *gp, wide *gp_unit)
-{
+static void differences(const oracle *o, const call *c, size_t n, wide *gp, wide *gp_unit) {
     wide exact_gp[PARAMETERS] = {0};
     oracle_forward(o, y_row, s_row, n);
     oracle_backward(o, gx_row, unit_row, exact_gp, gp_unit, gy_row, y_row, s_row, n, c->s.scale, scratch);
@@ -184,8 +168,7 @@ static void differences(const oracle *o, const call *c, size_t n, wide *gp, wide
 }
 
 /* The distance of the nearest score to a place where the function has no derivative. */
-static wide distance_to_kink(const oracle *o, size_t n)
-{
+static wide distance_to_kink(const oracle *o, size_t n) {
     wide nearest = 1, tau = 0, mean = 0, top = -INFINITY;
     size_t active = 0;
     oracle_forward(o, scratch, s_row, n);
@@ -200,15 +183,9 @@ static wide distance_to_kink(const oracle *o, size_t n)
     mean /= (wide)active;
     for (size_t i = 0; i < n; ++i) {
         wide s = s_row[i].hi;
-        if (is_masked(s_row[i])) {
-            continue;
-        }
-        if (o->f == SPARSEMAX || o->f == ENTMAX15) {
-            nearest = fminl(nearest, fabsl(s - tau));
-        }
-        if (o->f == EVSOFTMAX && s < top) {
-            nearest = fminl(nearest, fabsl(s - mean));
-        }
+        if (is_masked(s_row[i])) { continue; }
+        if (o->f == SPARSEMAX || o->f == ENTMAX15) { nearest = fminl(nearest, fabsl(s - tau)); }
+        if (o->f == EVSOFTMAX && s < top) { nearest = fminl(nearest, fabsl(s - mean)); }
         for (int k = 0; k < 2 && o->p; ++k) {
             nearest = fminl(nearest, fminl(fabsl(s - o->p->b[k]), fabsl(s - o->p->d[k])));
         }
@@ -217,8 +194,7 @@ static wide distance_to_kink(const oracle *o, size_t n)
 }
 
 /* A call that stays away from every kink by more than the steps. */
-static call smooth_call(const function *f, const mmax_multimax_params *p, size_t cols, law l, double scale)
-{
+static call smooth_call(const function *f, const mmax_multimax_params *p, size_t cols, law l, double scale) {
     call c;
     for (uint64_t seed = 1;; ++seed) {
         oracle o;
@@ -243,8 +219,7 @@ static int is_backward(const function *f) { return f->kind == BACKWARD || f->kin
 /* Whether the parameters of MultiMax get a gradient. */
 static int is_learned(const function *f) { return is_backward(f) && has(f, HAS_GP); }
 
-static void report(const function *f)
-{
+static void report(const function *f) {
     FOR_EACH_ISA(isa) {
         if (has(f, HAS_GP)) {
             NOTE("%-26s %-7s gx %6.3f, gp %6.3f roundings", f->name, mmax_isa_name((mmax_isa)isa), worst[0][isa],
@@ -257,8 +232,7 @@ static void report(const function *f)
 }
 
 /* In a row of equal scores `x` sigma has the derivative `slope`, and gp gets nothing from the terms at their kink. */
-static void check_kink(const function *f, const mmax_multimax_params *p, double x, double scale, double slope)
-{
+static void check_kink(const function *f, const mmax_multimax_params *p, double x, double scale, double slope) {
     enum { N = 19 };
     call c = call_of(f, 1, N, NORMAL_1, 5);
     int normalised = has(f, HAS_Y);
@@ -287,16 +261,13 @@ static void check_kink(const function *f, const mmax_multimax_params *p, double 
 
 /* ==== tests ==== */
 
-int main(void)
-{
+int main(void) {
     TEST("gx and gp are the gradient, for every law, length, scale and instruction set") {
         static const double scales[] = {1, 0.7, 2.5, 0.0625};
         static const law laws[] = {NORMAL_1, NORMAL_4, NORMAL_32, TIES, EQUAL, ONE_HOT, CLUSTERS, GEOMETRIC};
         static const size_t long_lengths[] = {255, 256, 257, 1000, LONGEST};
         FOR_EACH_FUNCTION(f) {
-            if (!is_backward(f)) {
-                continue;
-            }
+            if (!is_backward(f)) { continue; }
             FOR_EACH_ISA(isa) {
                 for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
                     for (size_t l = n % 2; l < COUNT(laws); l += 2) {
@@ -341,9 +312,7 @@ int main(void)
     TEST("t = 1 has a gradient: gp at the identity") {
         FOR_EACH_FUNCTION(f) {
             mmax_multimax_params p = mmax_multimax_identity(f->order);
-            if (!is_learned(f)) {
-                continue;
-            }
+            if (!is_learned(f)) { continue; }
             FOR_EACH_ISA(isa) {
                 call c = smooth_call(f, &p, 33, NORMAL_1, 1);
                 double before = c.gp->t_b[0];
@@ -357,9 +326,7 @@ int main(void)
         static const mmax_multimax_params apart = {1, {1.75, 1}, {0.5, 1}, {0.5, 0}, {-0.5, 0}};
         static const mmax_multimax_params joint = {2, {1.75, 1.25}, {0.5, 0.75}, {0.5, 0.5}, {0.5, 0.5}};
         FOR_EACH_FUNCTION(f) {
-            if (!is_learned(f)) {
-                continue;
-            }
+            if (!is_learned(f)) { continue; }
             FOR_EACH_ISA(isa) {
                 if (f->order == 1) {
                     check_kink(f, &apart, 0.5, 1, 1 - 0.5);
@@ -375,9 +342,7 @@ int main(void)
     }
     TEST("gx or gp may be NULL: the other is the same") {
         FOR_EACH_FUNCTION(f) {
-            if (!is_learned(f)) {
-                continue;
-            }
+            if (!is_learned(f)) { continue; }
             FOR_EACH_ISA(isa) {
                 FOR_EACH_LENGTH(n) {
                     static double gx[ROWS * (1000 + 8)];
@@ -404,9 +369,7 @@ int main(void)
     }
     TEST("order 1 neither reads second parameters nor touches their gradients") {
         FOR_EACH_FUNCTION(f) {
-            if (!is_learned(f) || f->order != 1) {
-                continue;
-            }
+            if (!is_learned(f) || f->order != 1) { continue; }
             FOR_EACH_ISA(isa) {
                 call c = strided_call(f, 40, NORMAL_1, 1, 3);
                 mmax_multimax_params p = *c.p;
@@ -417,9 +380,7 @@ int main(void)
         }
     }
     TEST("a gradient that is finite, of gradients at the end of the type's range") {
-        static const struct {
-            double t_b, scale;
-        } cases[] = {{0.5, 1}, {1, 1e-3}, {0.25, 2}, {0.5, 0.9}};
+        static const struct { double t_b, scale; } cases[] = {{0.5, 1}, {1, 1e-3}, {0.25, 2}, {0.5, 0.9}};
         FOR_EACH_ISA(isa) {
             const char *on = mmax_isa_name((mmax_isa)isa);
             for (size_t k = 0; k < COUNT(cases); ++k) {

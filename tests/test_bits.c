@@ -25,58 +25,44 @@ static double other[ARRAYS][MAX_ENTRIES], other_per_row[MAX_ROWS];
 static int32_t other_index[MAX_ROWS];
 static mmax_multimax_grads other_gp;
 
-static void run_ok(const function *f, const call *c)
-{
+static void run_ok(const function *f, const call *c) {
     mmax_status status = f->run(c);
     CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, c->s.cols), mmax_status_string(status));
 }
 
-static void run_alone(const function *f, const call *c)
-{
+static void run_alone(const function *f, const call *c) {
     memset(&gp_storage, 0, sizeof gp_storage);
     run_ok(f, c);
-    for (size_t i = 0; has(f, HAS_OUT) && i < c->s.cols; ++i) {
-        alone.out[i] = get_bits(f, c->array[OUT], i);
-    }
+    for (size_t i = 0; has(f, HAS_OUT) && i < c->s.cols; ++i) { alone.out[i] = get_bits(f, c->array[OUT], i); }
     alone.per_row = bits_of(row_storage[0]);
     alone.gp = gp_storage;
 }
 
 /* NaN has no promised bits in gp. */
-static uint64_t gp_bits(const mmax_multimax_grads *gp, size_t k)
-{
+static uint64_t gp_bits(const mmax_multimax_grads *gp, size_t k) {
     double d;
     memcpy(&d, (const char *)gp + k * sizeof d, sizeof d);
     return is_nan_double(d) ? 1 : bits_of(d);
 }
 
-static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b)
-{
+static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b) {
     size_t k = 0;
-    while (k < sizeof *a / sizeof(double) && gp_bits(a, k) == gp_bits(b, k)) {
-        ++k;
-    }
+    while (k < sizeof *a / sizeof(double) && gp_bits(a, k) == gp_bits(b, k)) { ++k; }
     return k == sizeof *a / sizeof(double);
 }
 
-static void check_row(const function *f, const void *out, double per_row, size_t n, const char *what, unsigned place)
-{
+static void check_row(const function *f, const void *out, double per_row, size_t n, const char *what, unsigned place) {
     size_t i = 0;
-    while (has(f, HAS_OUT) && i < n && get_bits(f, out, i) == alone.out[i]) {
-        ++i;
-    }
+    while (has(f, HAS_OUT) && i < n && get_bits(f, out, i) == alone.out[i]) { ++i; }
     CHECK(!has(f, HAS_OUT) || i == n, AT ": %s, row %u: entry %u is %llx, alone %llx", AT_ARGS(f, n), what, place,
           (unsigned)i, (unsigned long long)get_bits(f, out, i), (unsigned long long)alone.out[i]);
     CHECK(bits_of(per_row) == alone.per_row, AT ": %s, row %u: %llx, alone %llx", AT_ARGS(f, n), what, place,
           (unsigned long long)bits_of(per_row), (unsigned long long)alone.per_row);
 }
 
-static void check_ignored(const function *f, const void *out, size_t n, double loss)
-{
+static void check_ignored(const function *f, const void *out, size_t n, double loss) {
     size_t i = 0;
-    while (i < n && get_bits(f, out, i) == 0) {
-        ++i;
-    }
+    while (i < n && get_bits(f, out, i) == 0) { ++i; }
     CHECK(i == n && bits_of(loss) == 0, AT ": an ignored row's loss is %g, its gradient not 0 from %u on",
           AT_ARGS(f, n), loss, (unsigned)i);
 }
@@ -91,8 +77,7 @@ static int is_ours(size_t row, size_t every) { return row % every == every - 1; 
  * with `in_place` the output lies on that input; with `shortened` the batch has more columns, with 2 of it by
  * thousands, and lengths say n, for the other rows often something else.
  */
-static void check_in_batch(const function *f, const call *c, size_t rows, size_t every, int in_place, int shortened)
-{
+static void check_in_batch(const function *f, const call *c, size_t rows, size_t every, int in_place, int shortened) {
     const char *what = in_place ? "in place" : shortened ? "lengths" : rows > 1 ? "batch" : "stride and offset";
     size_t n = c->s.cols, more = shortened == 2 ? 2100 : 1;
     size_t cols = n + (shortened ? more + random_below(6) : 0);
@@ -119,9 +104,7 @@ static void check_in_batch(const function *f, const call *c, size_t rows, size_t
                 memcpy(to, c->array[r], n * f->size);
             } else {
                 fill(f, to, cols, r == X ? (law)random_below(LAWS) : NORMAL_1);
-                if (!ordinary) {
-                    set_special(f, to, random_below(n), (special)random_below(SPECIALS));
-                }
+                if (!ordinary) { set_special(f, to, random_below(n), (special)random_below(SPECIALS)); }
             }
         }
     }
@@ -157,16 +140,11 @@ static void check_in_batch(const function *f, const call *c, size_t rows, size_t
         }
         other_gp = gp;
     }
-    if (rows == 1) {
-        CHECK(same_gp(&other_gp, &alone.gp), AT ": %s: gp differs", AT_ARGS(f, n), what);
-    }
+    if (rows == 1) { CHECK(same_gp(&other_gp, &alone.gp), AT ": %s: gp differs", AT_ARGS(f, n), what); }
 }
 
-static void check_isa(const function *f, size_t n, int isa, int *fma_seen)
-{
-    if (!uses_fma(isa)) {
-        return;
-    }
+static void check_isa(const function *f, size_t n, int isa, int *fma_seen) {
+    if (!uses_fma(isa)) { return; }
     if (!*fma_seen) {
         first_with_fma = alone;
         *fma_seen = 1;
@@ -183,8 +161,7 @@ static void check_isa(const function *f, size_t n, int isa, int *fma_seen)
 }
 
 /* One row of random scores; odd laws get a scale, label smoothing and a reference. */
-static call row_of_law(const function *f, size_t n, law l)
-{
+static call row_of_law(const function *f, size_t n, law l) {
     call c = call_of(f, 1, n, l, 40 + (uint64_t)l);
     if (l % 2) {
         c.s.scale = l % 4 == 1 ? 0.7 : 1.6;
@@ -197,8 +174,7 @@ static call row_of_law(const function *f, size_t n, law l)
     return c;
 }
 
-static void check_rows(const function *f, size_t n, law l)
-{
+static void check_rows(const function *f, size_t n, law l) {
     int fma_seen = 0;
     FOR_EACH_ISA(isa) {
         call c = row_of_law(f, n, l); /* each instruction set reads the y that it made itself */
@@ -210,9 +186,7 @@ static void check_rows(const function *f, size_t n, law l)
         if (n <= 40) {
             check_in_batch(f, &c, 2 + random_below(18), 1 + random_below(3), 0, 0);
             check_in_batch(f, &c, MAX_ROWS, 2, 0, (int)random_below(2));
-            if (n % 8 == 1) {
-                check_in_batch(f, &c, 3, 2, 0, 2);
-            }
+            if (n % 8 == 1) { check_in_batch(f, &c, 3, 2, 0, 2); }
         } else if (n <= TOGETHER && f->kind == FORWARD) {
             check_in_batch(f, &c, 16 + random_below(2), 1 + random_below(3), 0, 0);
         }
@@ -241,8 +215,7 @@ enum {
     ROW_KINDS
 };
 
-static void check_special_rows(const function *f, size_t n, int which)
-{
+static void check_special_rows(const function *f, size_t n, int which) {
     /* Both orders overflow, the second decides: +inf. */
     static const mmax_multimax_params steep = {2, {9, 0.5}, {-9, 1.5}, {0, 0}, {0, 0}};
     /* sigma(-inf), were it not masked, is NaN or +inf. */
@@ -265,9 +238,7 @@ static void check_special_rows(const function *f, size_t n, int which)
         } else if (which == NAN_GY) {
             set_special(f, c.array[GY], at, QUIET_NAN);
         } else if (which == LARGE_GY) {
-            for (size_t i = 0; i < n; ++i) {
-                set(f, c.array[GY], i, n / 2 % 2 ? largest(f) : -largest(f));
-            }
+            for (size_t i = 0; i < n; ++i) { set(f, c.array[GY], i, n / 2 % 2 ? largest(f) : -largest(f)); }
         } else if (which == WIDE) {
             set(f, c.array[X], at, f->size == 4 ? 160 : 1000);
         } else {
@@ -288,14 +259,11 @@ static void check_special_rows(const function *f, size_t n, int which)
     }
 }
 
-static void test_places(void)
-{
+static void test_places(void) {
     TEST("a row's bits: alone, in any batch, stride, offset, in place, with lengths, on every instruction set") {
         FOR_EACH_FUNCTION(f) {
             for (size_t n = 1; n <= 258; n = n > 131 - LENGTH_STEP && n < 255 ? 255 : n + LENGTH_STEP) {
-                for (int l = 0; l < LAWS; ++l) {
-                    check_rows(f, n, (law)l);
-                }
+                for (int l = 0; l < LAWS; ++l) { check_rows(f, n, (law)l); }
             }
         }
     }
@@ -328,22 +296,17 @@ static void test_places(void)
 
 /* ==== gradients of parameters, which add up over rows ==== */
 
-static void check_gp(const function *f, size_t rows, size_t n, law l)
-{
+static void check_gp(const function *f, size_t rows, size_t n, law l) {
     uint32_t lengths[MOST_ROWS];
     mmax_multimax_grads first;
     int fma_seen = 0;
-    for (size_t row = 0; row < rows; ++row) {
-        lengths[row] = (uint32_t)n;
-    }
+    for (size_t row = 0; row < rows; ++row) { lengths[row] = (uint32_t)n; }
     FOR_EACH_ISA(isa) {
         call c = call_of(f, rows, n, l, 80 + (uint64_t)l);
         mmax_multimax_grads gp;
         size_t i;
         c.t.label_smoothing = l % 2 ? 0.1 : 0;
-        for (size_t row = l % 3; row < rows; row += 11) {
-            index_storage[row] = -1;
-        }
+        for (size_t row = l % 3; row < rows; row += 11) { index_storage[row] = -1; }
         run_ok(f, &c);
         gp = gp_storage;
         memset(&gp_storage, 0, sizeof gp_storage);
@@ -355,8 +318,7 @@ static void check_gp(const function *f, size_t rows, size_t n, law l)
         c.gp = NULL;
         c.array[OUT] = other[OUT];
         run_ok(f, &c);
-        for (i = 0; i < rows * n && get_bits(f, storage[OUT], i) == get_bits(f, other[OUT], i); ++i) {
-        }
+        for (i = 0; i < rows * n && get_bits(f, storage[OUT], i) == get_bits(f, other[OUT], i); ++i) {}
         CHECK(i == rows * n, AT ": %u rows, gx differs without gp", AT_ARGS(f, n), (unsigned)rows);
         c.gp = &gp_storage;
         c.array[OUT] = NULL;
@@ -371,16 +333,13 @@ static void check_gp(const function *f, size_t rows, size_t n, law l)
     }
 }
 
-static void test_gp(void)
-{
+static void test_gp(void) {
     TEST("gp of a batch: the same bits with lengths that leave nothing out, on every ISA; gp without gx, gx without "
          "gp") {
         static const size_t widths[] = {1, 7, 8, 10, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100};
         FOR_EACH_FUNCTION(f) {
             for (size_t k = 0; has(f, HAS_GP) && k < COUNT(widths); k += LENGTH_STEP < 5 ? 1 : 3) {
-                for (int l = 0; l < LAWS; ++l) {
-                    check_gp(f, MOST_ROWS - 7 * (size_t)l, widths[k], (law)l);
-                }
+                for (int l = 0; l < LAWS; ++l) { check_gp(f, MOST_ROWS - 7 * (size_t)l, widths[k], (law)l); }
             }
         }
     }
@@ -394,22 +353,18 @@ static double crowd_loss[2][CROWD_ROWS];
 static int32_t crowd_index[CROWD_ROWS];
 
 /* Spread: the smaller, the more entries are near the maximum. */
-static void fill_crowd(size_t cols)
-{
+static void fill_crowd(size_t cols) {
     static const double spreads[] = {30, 4, 1, 0.3, 0.02};
     for (size_t row = 0; row < CROWD_ROWS; ++row) {
         const size_t wide = row / 40 % 3 == 0 ? 2 : COUNT(spreads); /* now and then, only rows with few of them */
         const double spread = spreads[random_below(wide)];
-        for (size_t i = 0; i < cols; ++i) {
-            crowd_x[row * cols + i] = (float)(spread * random_normal());
-        }
+        for (size_t i = 0; i < cols; ++i) { crowd_x[row * cols + i] = (float)(spread * random_normal()); }
         crowd_index[row] = (int32_t)random_below(cols) - (random_below(9) == 0) * 99999;
     }
 }
 
 /* Weights, or losses and their gradients, of `rows` rows from `at` on. */
-static mmax_status run_crowd(const function *f, int copy, double epsilon, size_t at, size_t rows, size_t cols)
-{
+static mmax_status run_crowd(const function *f, int copy, double epsilon, size_t at, size_t rows, size_t cols) {
     call c;
     memset(&c, 0, sizeof c);
     c.array[OUT] = crowd_out[copy] + at * cols;
@@ -422,12 +377,9 @@ static mmax_status run_crowd(const function *f, int copy, double epsilon, size_t
 }
 
 /* Rows together, which is copy 0, and alone. */
-static void check_crowd(const function *f, double epsilon, size_t rows, size_t cols)
-{
+static void check_crowd(const function *f, double epsilon, size_t rows, size_t cols) {
     mmax_status status = run_crowd(f, 0, epsilon, 0, rows, cols);
-    for (size_t row = 0; row < rows && status == MMAX_OK; ++row) {
-        status = run_crowd(f, 1, epsilon, row, 1, cols);
-    }
+    for (size_t row = 0; row < rows && status == MMAX_OK; ++row) { status = run_crowd(f, 1, epsilon, row, 1, cols); }
     CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, cols), mmax_status_string(status));
     CHECK(memcmp(crowd_out[0], crowd_out[1], rows * cols * sizeof(float)) == 0,
           AT ": weights or gradients differ from those of the rows alone, epsilon %g", AT_ARGS(f, cols), epsilon);
@@ -435,8 +387,7 @@ static void check_crowd(const function *f, double epsilon, size_t rows, size_t c
           AT ": losses differ from those of the rows alone, epsilon %g", AT_ARGS(f, cols), epsilon);
 }
 
-static void test_crowds(void)
-{
+static void test_crowds(void) {
     TEST("sparsemax, entmax15: rows with few entries near the maximum beside rows with many") {
         static const char *const names[] = {"sparsemax_f32", "entmax15_f32", "sparsemax_loss_f32", "entmax15_loss_f32"};
         static const size_t widths[] = {9, 16, 24, 40, 90, 150, 300, CROWD_COLS};
@@ -452,8 +403,7 @@ static void test_crowds(void)
     }
 }
 
-static void test_tiny_epsilons(void)
-{
+static void test_tiny_epsilons(void) {
     TEST("evsoftmax_loss: rows beside one with a mask, and alone, where epsilon takes weights below all numbers") {
         enum { ROWS = 9 };
         static const double epsilons[] = {1e-300, 1e-45, 5e-38, 1e-32, 1e-23, 1e-20};
@@ -465,13 +415,9 @@ static void test_tiny_epsilons(void)
             const size_t cols = widths[k % COUNT(widths)];
             const double spread = k / 24 % 2 ? 0.01 : 4, epsilon = epsilons[k / COUNT(widths) % COUNT(epsilons)];
             int first = 1;
-            for (size_t i = 0; i < ROWS * cols; ++i) {
-                crowd_x[i] = (float)(spread * random_normal());
-            }
+            for (size_t i = 0; i < ROWS * cols; ++i) { crowd_x[i] = (float)(spread * random_normal()); }
             set_special(f, crowd_x, random_below(ROWS * cols), MINUS_INF);
-            for (size_t row = 0; row < ROWS; ++row) {
-                crowd_index[row] = (int32_t)random_below(cols);
-            }
+            for (size_t row = 0; row < ROWS; ++row) { crowd_index[row] = (int32_t)random_below(cols); }
             FOR_EACH_ISA(isa) {
                 check_crowd(f, epsilon, ROWS, cols);
                 if (uses_fma(isa)) {
@@ -494,15 +440,13 @@ typedef struct job {
     mmax_status status;
 } job;
 
-static void *run_job(void *argument)
-{
+static void *run_job(void *argument) {
     job *j = argument;
     j->status = j->f->run(j->c);
     return NULL;
 }
 
-static void test_threads(void)
-{
+static void test_threads(void) {
     TEST("the same bits from another thread") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -531,26 +475,20 @@ static void test_threads(void) { NOTE("no threads here: skipped"); }
 /* ==== checksum ==== */
 
 /* FNV-1a over the eight bytes of v, least significant first, so that the order of bytes in memory does not matter. */
-static uint64_t fnv(uint64_t hash, uint64_t v)
-{
-    for (int i = 0; i < 8; ++i, v >>= 8) {
-        hash = (hash ^ (v & 0xff)) * 0x100000001b3;
-    }
+static uint64_t fnv(uint64_t hash, uint64_t v) {
+    for (int i = 0; i < 8; ++i, v >>= 8) { hash = (hash ^ (v & 0xff)) * 0x100000001b3; }
     return hash;
 }
 
 /* One number for the bits of every function over a fixed corpus, on the active instruction set. */
-static uint64_t checksum(void)
-{
+static uint64_t checksum(void) {
     uint64_t hash = 0xcbf29ce484222325;
     FOR_EACH_FUNCTION(f)
         FOR_EACH_LENGTH(n)
             for (int l = 0; l < LAWS; ++l) {
                 call c = row_of_law(f, n, (law)l);
                 run_alone(f, &c);
-                for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
-                    hash = fnv(hash, alone.out[i]);
-                }
+                for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) { hash = fnv(hash, alone.out[i]); }
                 hash = fnv(hash, alone.per_row);
                 for (size_t k = 0; k < sizeof alone.gp / sizeof(double); ++k) {
                     hash = fnv(hash, gp_bits(&alone.gp, k));
@@ -559,8 +497,7 @@ static uint64_t checksum(void)
     return hash;
 }
 
-static void test_checksum(void)
-{
+static void test_checksum(void) {
     TEST("one checksum over a fixed corpus, the same on every instruction set with fused multiply-add") {
         uint64_t with_fma = 0;
         FOR_EACH_ISA(isa) {
@@ -574,8 +511,7 @@ static void test_checksum(void)
     }
 }
 
-int main(void)
-{
+int main(void) {
     test_places();
     test_gp();
     test_crowds();

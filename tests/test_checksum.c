@@ -24,8 +24,7 @@ static const checksum pinned[] = {
 #include "checksums.h"
 };
 
-static arithmetic arithmetic_of(int isa)
-{
+static arithmetic arithmetic_of(int isa) {
 #if defined(__FAST_MATH__) || (FLT_EVAL_METHOD != 0 && FLT_EVAL_METHOD != 16)
     (void)isa;
     return SAME_NOWHERE;
@@ -58,8 +57,7 @@ static void nudge(const function *f, void *a, size_t i) { set_bits(f, a, i, get_
 
 static double random_integer(int bits) { return (double)(random_bits() >> (64 - bits)); }
 
-static void fill_adversary(const function *f, void *a, size_t n, int which)
-{
+static void fill_adversary(const function *f, void *a, size_t n, int which) {
     double top = random_integer(f->size == 4 ? 12 : 14) - (f->size == 4 ? 2048 : 8192);
     for (size_t i = 0; i < n; ++i) {
         switch (which) {
@@ -89,8 +87,7 @@ static void fill_adversary(const function *f, void *a, size_t n, int which)
     }
 }
 
-static void fill_scores(const function *f, void *a, size_t n, int which)
-{
+static void fill_scores(const function *f, void *a, size_t n, int which) {
     if (which < LAWS) {
         fill(f, a, n, (law)which);
     } else {
@@ -99,8 +96,7 @@ static void fill_scores(const function *f, void *a, size_t n, int which)
 }
 
 /* What backward functions and metrics take for y: weights, with a sign for tanhmax, or logarithms of weights. */
-static void fill_weights(const function *f, void *y, const void *x, size_t n)
-{
+static void fill_weights(const function *f, void *y, const void *x, size_t n) {
     double total = 0;
     for (size_t i = 0; i < n; ++i) {
         size_t shift = 40 + random_below(24);
@@ -124,8 +120,7 @@ static void fill_weights(const function *f, void *y, const void *x, size_t n)
 }
 
 /* Case `number` of the corpus, with every option now and then. */
-static call corpus_call(const function *f, size_t rows, size_t n, int which, unsigned number)
-{
+static call corpus_call(const function *f, size_t rows, size_t n, int which, unsigned number) {
     static const double scales[] = {0, 0, 0.7, 3.25, 1e-15, 1e15};
     static const double smoothings[] = {0, 0.1, 0.75}, thresholds[] = {0, 0.05, -0.5};
     static mmax_multimax_params layer;
@@ -157,24 +152,20 @@ static call corpus_call(const function *f, size_t rows, size_t n, int which, uns
 
 /* ==== checksums ==== */
 
-static uint64_t mix(uint64_t hash, uint64_t v)
-{
+static uint64_t mix(uint64_t hash, uint64_t v) {
     hash = (hash ^ v) * 0x9e3779b97f4a7c15;
     return hash ^ (hash >> 29);
 }
 
 static uint64_t mix_double(uint64_t hash, double d) { return mix(hash, is_nan_double(d) ? 1 : bits_of(d)); }
 
-static uint64_t mix_call(uint64_t hash, const function *f, const call *c)
-{
+static uint64_t mix_call(uint64_t hash, const function *f, const call *c) {
     const mmax_multimax_grads *g = c->gp;
     CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, c->s.cols));
     for (size_t i = 0; has(f, HAS_OUT) && i < c->s.rows * c->s.cols; ++i) {
         hash = mix(hash, is_nan_at(f, c->array[OUT], i) ? 1 : get_bits(f, c->array[OUT], i));
     }
-    for (size_t r = 0; r < c->s.rows; ++r) {
-        hash = mix_double(hash, c->per_row[r]);
-    }
+    for (size_t r = 0; r < c->s.rows; ++r) { hash = mix_double(hash, c->per_row[r]); }
     for (int k = 0; k < 2; ++k) {
         hash = mix_double(mix_double(hash, g->t_b[k]), g->t_d[k]);
         hash = mix_double(mix_double(hash, g->b[k]), g->d[k]);
@@ -184,8 +175,7 @@ static uint64_t mix_call(uint64_t hash, const function *f, const call *c)
 
 /* Every length up to 40, by three rows, and those round whole blocks with every law; long rows with some laws; and where
  * gradients of parameters add up over rows, many short ones. */
-static uint64_t checksum_of(const function *f)
-{
+static uint64_t checksum_of(const function *f) {
     static const size_t long_rows[] = {300, 1000, 4099, 20000};
     static const size_t short_rows[] = {1, 7, 8, 10, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100};
     uint64_t hash = 0;
@@ -212,8 +202,7 @@ static uint64_t checksum_of(const function *f)
     return hash;
 }
 
-static void check_isa(int isa)
-{
+static void check_isa(int isa) {
     arithmetic class = arithmetic_of(isa);
     const char *title = class == FUSED ? "fused" : class == SEPARATE ? "separate" : "not compared";
     uint64_t all = 0;
@@ -233,13 +222,10 @@ static void check_isa(int isa)
 }
 
 /* The table of both classes; what is not available here keeps its number. */
-static void print_table(void)
-{
+static void print_table(void) {
     int isa_of[ARITHMETICS] = {-1, -1};
     FOR_EACH_ISA(isa) {
-        if (arithmetic_of(isa) < ARITHMETICS) {
-            isa_of[arithmetic_of(isa)] = isa;
-        }
+        if (arithmetic_of(isa) < ARITHMETICS) { isa_of[arithmetic_of(isa)] = isa; }
     }
     printf("/* Written by test_checksum --print: with fused multiply-add, without. */\n");
     for (size_t k = 0; k < COUNT(functions); ++k) {
@@ -256,8 +242,7 @@ static void print_table(void)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     if (argc > 1 && strcmp(argv[1], "--print") == 0) {
         print_table();
         return check_failed != 0;
@@ -266,9 +251,7 @@ int main(int argc, char **argv)
         CHECK(COUNT(pinned) == COUNT(functions), "%u, not %u", (unsigned)COUNT(pinned), (unsigned)COUNT(functions));
     }
     for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT && COUNT(pinned) == COUNT(functions); isa = next_isa(isa)) {
-        TEST(mmax_isa_name((mmax_isa)isa)) {
-            check_isa(isa);
-        }
+        TEST(mmax_isa_name((mmax_isa)isa)) { check_isa(isa); }
     }
     return check_report();
 }

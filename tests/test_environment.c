@@ -16,8 +16,7 @@
 /* ==== environments ==== */
 
 /* Makes the processor flush subnormal results and read subnormal operands as 0; whether it can. */
-static int flush_to_zero(void)
-{
+static int flush_to_zero(void) {
 #if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__)
     _mm_setcsr(_mm_getcsr() | 0x8040u);
     return 1;
@@ -65,27 +64,22 @@ static const environment environments[] = {
 
 static const environment *now;
 
-static void leave_environment(void)
-{
+static void leave_environment(void) {
     fesetenv(FE_DFL_ENV);
 #if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__)
     _mm_setcsr(0x1f80); /* MinGW's fesetenv leaves this register alone */
 #endif
 }
 
-static mmax_status run_in_environment(const function *f, const call *c)
-{
+static mmax_status run_in_environment(const function *f, const call *c) {
     mmax_status status = MMAX_ERR_ISA;
     memset(&gp_storage, 0, sizeof gp_storage);
-    if (now->enter()) {
-        status = f->run(c);
-    }
+    if (now->enter()) { status = f->run(c); }
     leave_environment();
     return status;
 }
 
-static void run_and_check(const function *f, const call *c)
-{
+static void run_and_check(const function *f, const call *c) {
     mmax_status status = run_in_environment(f, c);
     CHECK(status == MMAX_OK, AT ", %s: %s", AT_ARGS(f, c->s.cols), now->name, mmax_status_string(status));
 }
@@ -93,13 +87,10 @@ static void run_and_check(const function *f, const call *c)
 #define IN_ENVIRONMENT            AT ", %s"
 #define IN_ENVIRONMENT_ARGS(f, n) AT_ARGS(f, n), now->name
 
-static int available(const environment *e)
-{
+static int available(const environment *e) {
     int entered = e->enter();
     leave_environment();
-    if (!entered) {
-        NOTE("%s: not on this machine", e->name);
-    }
+    if (!entered) { NOTE("%s: not on this machine", e->name); }
     return entered;
 }
 
@@ -107,8 +98,7 @@ static int available(const environment *e)
 
 static double expected[MAX_ENTRIES], expected_row[MAX_ROWS], expected_gp[8];
 
-static void gradients(double *to, const mmax_multimax_grads *gp)
-{
+static void gradients(double *to, const mmax_multimax_grads *gp) {
     for (int k = 0; k < 2; ++k) {
         to[4 * k] = gp->t_b[k];
         to[4 * k + 1] = gp->t_d[k];
@@ -120,27 +110,22 @@ static void gradients(double *to, const mmax_multimax_grads *gp)
 static double magnitude(double v) { return v < 0 ? -v : v; }
 
 /* The largest finite magnitude of a. */
-static double largest_of(const function *f, const void *a, size_t n)
-{
+static double largest_of(const function *f, const void *a, size_t n) {
     double most = 0;
     for (size_t i = 0; i < n; ++i) {
-        if (is_finite_at(f, a, i) && magnitude(get(f, a, i)) > most) {
-            most = magnitude(get(f, a, i));
-        }
+        if (is_finite_at(f, a, i) && magnitude(get(f, a, i)) > most) { most = magnitude(get(f, a, i)); }
     }
     return most;
 }
 
 /* Entry by entry, where weights are exponentials of the scores themselves. */
-static int is_relative(const function *f)
-{
+static int is_relative(const function *f) {
     return f->kind == FORWARD && f->order == 0 && strncmp(f->name, "sparsemax", 9) != 0 &&
            strncmp(f->name, "entmax15", 8) != 0;
 }
 
 /* Of one entry or one number of the row, in roundings of `unit`; entries below the smallest normal number in their own. */
-static double error_of(const function *f, double got, double want, double unit)
-{
+static double error_of(const function *f, double got, double want, double unit) {
     double difference = magnitude(got - want);
     return difference > 4 * smallest_normal(f) ? difference / (eps_of(f) * unit) : 0;
 }
@@ -152,35 +137,27 @@ static double error_of(const function *f, double got, double want, double unit)
 static double allowed(const function *f) { return f->size == 4 ? 32 : strcmp(f->name, "tanhmax_f64") == 0 ? 500 : 400; }
 
 /* What sums of a row are relative to; the terms of sigma and of its derivatives grow with the scores. */
-static double row_unit(const function *f, const call *c, double largest_entry)
-{
+static double row_unit(const function *f, const call *c, double largest_entry) {
     double unit = has(f, HAS_GY) ? largest_of(f, c->array[GY], ROWS * c->s.cols) : 1;
     double score = 1 + largest_of(f, c->array[X], ROWS * c->s.cols);
-    if (f->kind == FORWARD) {
-        return largest_entry;
-    }
-    for (int k = 0; k < f->order; ++k) {
-        unit *= score;
-    }
+    if (f->kind == FORWARD) { return largest_entry; }
+    for (int k = 0; k < f->order; ++k) { unit *= score; }
     return unit + largest_entry;
 }
 
 static int in_range(const function *f, double a) { return (bits_of(a) & 0x7fffffffffffffff) <= bits_of(largest(f)); }
 
-static double check_near(const function *f, size_t n, const char *what, size_t i, double got, double want, double unit)
-{
+static double check_near(const function *f, size_t n, const char *what, size_t i, double got, double want,
+                         double unit) {
     double error = 0;
     int finite = in_range(f, want), same_kind = finite == in_range(f, got);
-    if (finite && same_kind) {
-        error = error_of(f, got, want, unit);
-    }
+    if (finite && same_kind) { error = error_of(f, got, want, unit); }
     CHECK(same_kind && error <= allowed(f), IN_ENVIRONMENT ", %s %u: %.17g, not %.17g: %.1f roundings",
           IN_ENVIRONMENT_ARGS(f, n), what, (unsigned)i, got, want, error);
     return error;
 }
 
-static double compare(const function *f, const call *c)
-{
+static double compare(const function *f, const call *c) {
     size_t n = c->s.cols;
     double worst = 0, gp[8], here;
     for (size_t r = 0; r < ROWS; ++r) {
@@ -214,13 +191,10 @@ static double compare(const function *f, const call *c)
 static const law smooth_laws[] = {NORMAL_1, NORMAL_4, MASKED, ONE_HOT, GEOMETRIC};
 static int hangs_on_mean(const function *f, law l) { return l == GEOMETRIC && strncmp(f->name, "evsoftmax", 9) == 0; }
 
-static double compare_rows(const function *f, size_t n, law l)
-{
+static double compare_rows(const function *f, size_t n, law l) {
     call c = call_of(f, ROWS, n, l, 91);
     CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
-    for (size_t i = 0; has(f, HAS_OUT) && i < ROWS * n; ++i) {
-        expected[i] = get(f, c.array[OUT], i);
-    }
+    for (size_t i = 0; has(f, HAS_OUT) && i < ROWS * n; ++i) { expected[i] = get(f, c.array[OUT], i); }
     memcpy(expected_row, row_storage, sizeof expected_row);
     gradients(expected_gp, &gp_storage);
     memset(c.array[OUT], 0x77, ROWS * n * f->size);
@@ -228,8 +202,7 @@ static double compare_rows(const function *f, size_t n, law l)
     return compare(f, &c);
 }
 
-static void test_accuracy(void)
-{
+static void test_accuracy(void) {
     TEST("results near to those of the default environment") {
         FOR_EACH_FUNCTION(f) {
             double worst = 0;
@@ -246,8 +219,7 @@ static void test_accuracy(void)
 
 /* ==== what holds for every row ==== */
 
-static void test_sums(void)
-{
+static void test_sums(void) {
     TEST("the sum of a row is 1, nothing is negative or NaN, whatever the scores") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -256,9 +228,7 @@ static void test_sums(void)
                         call c = call_of(f, 1, n, (law)l, 92);
                         double sum = 0, slack = (f->size == 4 ? 4e-6 : 4e-14);
                         int active = 0;
-                        if (l == ANY_SIZE && f->order) {
-                            continue; /* sigma overflows: a NaN row */
-                        }
+                        if (l == ANY_SIZE && f->order) { continue; /* sigma overflows: a NaN row */ }
                         run_and_check(f, &c);
                         for (size_t i = 0; i < n; ++i) {
                             double y = get(f, c.array[OUT], i);
@@ -289,15 +259,13 @@ static void test_sums(void)
 }
 
 /* What a masked entry is; rounding downward, a difference of equal numbers is -0. */
-static int is_masked_result(const function *f, const call *c, size_t i)
-{
+static int is_masked_result(const function *f, const call *c, size_t i) {
     return get_bits(f, c->array[OUT], i) == masked_bits(f) ||
            (masked_bits(f) == 0 && magnitude_bits(f, c->array[OUT], i) == 0);
 }
 
 /* Row 1 of two, its neighbour poisoned, has the bits that it has alone; masks hold in both. */
-static void check_special_rows(const function *f, size_t n, special poison)
-{
+static void check_special_rows(const function *f, size_t n, special poison) {
     static uint64_t alone[1024];
     double alone_per_row;
     call c = call_of(f, ROWS, n, MASKED, 94), second = c;
@@ -305,13 +273,9 @@ static void check_special_rows(const function *f, size_t n, special poison)
     size_t at = n / 3;
     second.s.rows = 1;
     second.t.index = c.t.index + 1;
-    for (int r = 0; r < ARRAYS; ++r) {
-        second.array[r] = (char *)c.array[r] + n * f->size;
-    }
+    for (int r = 0; r < ARRAYS; ++r) { second.array[r] = (char *)c.array[r] + n * f->size; }
     run_and_check(f, &second);
-    for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) {
-        alone[i] = get_bits(f, second.array[OUT], i);
-    }
+    for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) { alone[i] = get_bits(f, second.array[OUT], i); }
     alone_per_row = row_storage[0];
     if (!is_special(f, c.array[X], at, MINUS_INF) && (!has(f, HAS_Y) || magnitude_bits(f, c.array[Y], at) != 0)) {
         set_special(f, c.array[poisoned], at, poison);
@@ -339,14 +303,11 @@ static void check_special_rows(const function *f, size_t n, special poison)
 }
 
 /* So many rows that every instruction set takes them side by side. */
-static void check_masked_rows(const function *f, size_t n)
-{
+static void check_masked_rows(const function *f, size_t n) {
     static uint64_t together[BATCH][MOST_ENTRIES];
     call c = call_of(f, BATCH, n, MASKED, 96);
     run_and_check(f, &c);
-    for (size_t i = 0; i < BATCH * n; ++i) {
-        together[i / n][i % n] = get_bits(f, c.array[OUT], i);
-    }
+    for (size_t i = 0; i < BATCH * n; ++i) { together[i / n][i % n] = get_bits(f, c.array[OUT], i); }
     c.s.rows = 1;
     for (size_t row = 0; row < BATCH; ++row) {
         run_and_check(f, &c);
@@ -356,29 +317,22 @@ static void check_masked_rows(const function *f, size_t n)
                   IN_ENVIRONMENT_ARGS(f, n), (unsigned)i, (unsigned)row, (unsigned long long)together[row][i],
                   (unsigned long long)bits);
         }
-        for (int r = 0; r < ARRAYS; ++r) {
-            c.array[r] = (char *)c.array[r] + n * f->size;
-        }
+        for (int r = 0; r < ARRAYS; ++r) { c.array[r] = (char *)c.array[r] + n * f->size; }
         ++c.t.index;
     }
 }
 
-static void test_special_rows(void)
-{
+static void test_special_rows(void) {
     TEST("rows with masks have the bits that they have alone") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
-                for (size_t n = 3; has(f, HAS_OUT) && n < MOST_ENTRIES; n += 4) {
-                    check_masked_rows(f, n);
-                }
+                for (size_t n = 3; has(f, HAS_OUT) && n < MOST_ENTRIES; n += 4) { check_masked_rows(f, n); }
     }
     TEST("NaN rows, masks and their neighbours") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n)
-                    for (int k = 0; k < MINUS_INF; ++k) {
-                        check_special_rows(f, n, (special)k);
-                    }
+                    for (int k = 0; k < MINUS_INF; ++k) { check_special_rows(f, n, (special)k); }
     }
     TEST("a row with no active entry gives zeros, log functions -inf") {
         FOR_EACH_FUNCTION(f)
@@ -386,9 +340,7 @@ static void test_special_rows(void)
                 FOR_EACH_LENGTH(n)
                     if (has(f, HAS_OUT) && has(f, HAS_X) && f->kind != LOSS) {
                         call c = call_of(f, 1, n, NORMAL_1, 95);
-                        for (size_t i = 0; i < n; ++i) {
-                            set_special(f, c.array[X], i, MINUS_INF);
-                        }
+                        for (size_t i = 0; i < n; ++i) { set_special(f, c.array[X], i, MINUS_INF); }
                         make_y(f, &c);
                         run_and_check(f, &c);
                         for (size_t i = 0; i < n; ++i) {
@@ -399,8 +351,7 @@ static void test_special_rows(void)
     }
 }
 
-static void test_subnormal_factors(void)
-{
+static void test_subnormal_factors(void) {
     TEST("a grad_scale below the normal numbers is not taken for 0, which stands for 1") {
         const function *loss = function_named("softmax_loss_f64");
         FOR_EACH_ISA(isa) {
@@ -415,8 +366,7 @@ static void test_subnormal_factors(void)
 }
 
 /* Other rounding modes than to nearest: neither digits nor bits are promised. */
-static void test_statuses(void)
-{
+static void test_statuses(void) {
     TEST("no crash, no endless loop, no wrong status") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -428,8 +378,7 @@ static void test_statuses(void)
     }
 }
 
-int main(void)
-{
+int main(void) {
     for (now = environments; now < environments + COUNT(environments); ++now) {
         NOTE("---- %s", now->name);
         if (available(now) && now->enter != round_to_nearest_and_flush) {

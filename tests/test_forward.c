@@ -57,13 +57,11 @@ typedef struct worst {
     double error, sum; /* in units; |sum - 1| */
 } worst;
 
-static struct bound bound_of(const function *f, formula g)
-{
+static struct bound bound_of(const function *f, formula g) {
     return f->kind == LOGARITHM ? bound_of_logarithms : bounds[g];
 }
 
-static double limit_of(const function *f, formula g)
-{
+static double limit_of(const function *f, formula g) {
     struct bound b = bound_of(f, g);
     return f->size == 4 ? b.f32 : b.f64 * ORACLE_SLACK;
 }
@@ -73,20 +71,13 @@ static double limit_of(const function *f, formula g)
  * entries, those of all others through the sum. An error of c roundings of T in each of them is a relative error of
  * c * epsilon * condition of a probability, and an absolute error of a logarithm. seglu: the terms of sigma alone.
  */
-static void find_conditions(const oracle *o, const wide *y, const score *s, size_t n)
-{
+static void find_conditions(const oracle *o, const wide *y, const score *s, size_t n) {
     wide mean = 0;
     for (size_t i = 0; i < n; ++i) {
         conditions[i] = 0;
-        if (is_masked(s[i])) {
-            continue;
-        }
-        if (o->f == MULTIMAX || o->f == SEGLU) {
-            (void)oracle_sigma(o->p, s[i].hi, &conditions[i]);
-        }
-        if (o->f != SEGLU) {
-            mean += (o->logarithm ? expl(y[i]) : y[i]) * conditions[i];
-        }
+        if (is_masked(s[i])) { continue; }
+        if (o->f == MULTIMAX || o->f == SEGLU) { (void)oracle_sigma(o->p, s[i].hi, &conditions[i]); }
+        if (o->f != SEGLU) { mean += (o->logarithm ? expl(y[i]) : y[i]) * conditions[i]; }
     }
     for (size_t i = 0; i < n; ++i) {
         conditions[i] += o->f == SEGLU ? 0 : 1 + mean + (o->logarithm && !is_masked(s[i]) ? fabsl(y[i]) : 0);
@@ -94,16 +85,11 @@ static void find_conditions(const oracle *o, const wide *y, const score *s, size
 }
 
 /* The error of entry i in units. */
-static double error_of(const function *f, const oracle *o, unit u, size_t i, wide largest_entry)
-{
+static double error_of(const function *f, const oracle *o, unit u, size_t i, wide largest_entry) {
     double eps = eps_of(f), least = smallest_normal(f);
     wide error = fabsl(got[i] - expected[i]), size = fabsl(expected[i]);
-    if (error == 0 || (size < least && fabsl(got[i]) <= least)) {
-        return 0;
-    }
-    if (!(error <= LDBL_MAX)) {
-        return HUGE_VAL;
-    }
+    if (error == 0 || (size < least && fabsl(got[i]) <= least)) { return 0; }
+    if (!(error <= LDBL_MAX)) { return HUGE_VAL; }
     switch (u) {
     case ENTRY: return (double)(error / ulp(size, eps, least));
     case LARGEST: return (double)(error / ulp(f->size == 8 && ORACLE_SLACK > 1 ? 1 : largest_entry, eps, least));
@@ -114,25 +100,19 @@ static double error_of(const function *f, const oracle *o, unit u, size_t i, wid
 }
 
 /* Whether the oracle can judge this row; sigma in f32: whether one rounding of it does not already move an entry by 5 %. */
-static int is_judged(const function *f, const oracle *o, size_t n)
-{
+static int is_judged(const function *f, const oracle *o, size_t n) {
     int sigma = o->f == MULTIMAX || o->f == SEGLU;
     for (size_t i = 0; i < n; ++i) {
         wide v = s_row[i].hi, u = 0;
-        if (is_masked(s_row[i])) {
-            continue;
-        }
+        if (is_masked(s_row[i])) { continue; }
         v = sigma ? oracle_sigma(o->p, v, &u) : v;
-        if (fabsl(v) > o->largest / 4 || (sigma && u * eps_of(f) > (o->f == SEGLU ? o->largest : 0.05))) {
-            return 0;
-        }
+        if (fabsl(v) > o->largest / 4 || (sigma && u * eps_of(f) > (o->f == SEGLU ? o->largest : 0.05))) { return 0; }
     }
     return 1;
 }
 
 /* Judges the row in x_row on every instruction set. */
-static void check_row(const function *f, const mmax_multimax_params *p, size_t n, double scale, worst *w)
-{
+static void check_row(const function *f, const mmax_multimax_params *p, size_t n, double scale, worst *w) {
     oracle o = {oracle_formula(f->name), f->kind == LOGARITHM, p, f->epsilon, largest(f), NULL, 0};
     struct bound b = bound_of(f, o.f);
     wide size = 0;
@@ -141,9 +121,7 @@ static void check_row(const function *f, const mmax_multimax_params *p, size_t n
         s_row[i] = oracle_score(&o, get(f, x_row, i), scale);
         size = is_masked(s_row[i]) ? size : fmaxl(size, fabsl(s_row[i].hi));
     }
-    if (!is_judged(f, &o, n)) {
-        return;
-    }
+    if (!is_judged(f, &o, n)) { return; }
     FOR_EACH_ISA(isa) {
         call c = {{y_row, NULL, NULL, x_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0}, mmax_row(n)};
         wide largest_entry = 0, sum;
@@ -151,21 +129,15 @@ static void check_row(const function *f, const mmax_multimax_params *p, size_t n
         size_t at = 0, wrong = 0, active = 0;
         c.s.scale = scale;
         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
-        for (size_t i = 0; i < n; ++i) {
-            got[i] = get(f, y_row, i);
-        }
+        for (size_t i = 0; i < n; ++i) { got[i] = get(f, y_row, i); }
         if (!done || o.f == EVSOFTMAX) {
             o.observed = o.f == EVSOFTMAX ? got : NULL;
             o.near = 8 * eps_of(f) * size;
             oracle_forward(&o, expected, s_row, n);
-            if (b.unit == CONDITION) {
-                find_conditions(&o, expected, s_row, n);
-            }
+            if (b.unit == CONDITION) { find_conditions(&o, expected, s_row, n); }
             done = 1;
         }
-        for (size_t i = 0; i < n; ++i) {
-            largest_entry = fmaxl(largest_entry, expected[i]);
-        }
+        for (size_t i = 0; i < n; ++i) { largest_entry = fmaxl(largest_entry, expected[i]); }
         for (size_t i = 0; i < n; ++i) {
             if (is_masked(s_row[i])) {
                 wrong += get_bits(f, y_row, i) != masked_bits(f);
@@ -190,8 +162,7 @@ static void check_row(const function *f, const mmax_multimax_params *p, size_t n
     }
 }
 
-static void report(const function *f, const worst *w)
-{
+static void report(const function *f, const worst *w) {
     static const char *const names[] = {"ULP", "ULP of the largest", "roundings"};
     struct bound b = bound_of(f, oracle_formula(f->name));
     FOR_EACH_ISA(isa) {
@@ -204,25 +175,20 @@ static void report(const function *f, const worst *w)
     }
 }
 
-static void random_row(const function *f, const mmax_multimax_params *p, size_t n, law l, double scale, worst *w)
-{
+static void random_row(const function *f, const mmax_multimax_params *p, size_t n, law l, double scale, worst *w) {
     random_state = n * 131 + (uint64_t)l;
     fill(f, x_row, n, l);
     check_row(f, p, n, scale, w);
 }
 
 /* One entry above n-1 equal ones, whose exp adds up with the same rounding every time. */
-static void one_hot_row(const function *f, const mmax_multimax_params *p, size_t n, double height, worst *w)
-{
-    for (size_t i = 0; i < n; ++i) {
-        set(f, x_row, i, i == n / 3 ? height : 0);
-    }
+static void one_hot_row(const function *f, const mmax_multimax_params *p, size_t n, double height, worst *w) {
+    for (size_t i = 0; i < n; ++i) { set(f, x_row, i, i == n / 3 ? height : 0); }
     check_row(f, p, n, 1, w);
 }
 
 /* Gaps that grow as fast as the support: each step towards tau sheds one entry. */
-static void shedding_row(const function *f, size_t n, double first_gap, double size, double scale, worst *w)
-{
+static void shedding_row(const function *f, size_t n, double first_gap, double size, double scale, worst *w) {
     double tau = -0.5, gap = first_gap, z = 0;
     for (size_t i = 0; i < n; ++i) {
         if (i >= 2) {
@@ -236,16 +202,12 @@ static void shedding_row(const function *f, size_t n, double first_gap, double s
 }
 
 /* n - 1 entries that may weigh something, and before them one that does not. */
-static void wide_support(const function *f, size_t n, worst *w)
-{
-    for (size_t i = 0; i < n; ++i) {
-        set(f, x_row, i, i ? 0.5 / (double)(i % 7 + n) : -1000);
-    }
+static void wide_support(const function *f, size_t n, worst *w) {
+    for (size_t i = 0; i < n; ++i) { set(f, x_row, i, i ? 0.5 / (double)(i % 7 + n) : -1000); }
     check_row(f, NULL, n, 1, w);
 }
 
-static void all_rows(const function *f, worst *w)
-{
+static void all_rows(const function *f, worst *w) {
     const mmax_multimax_params *p = &params_of_order[f->order];
     for (size_t n = 0; n <= 131; n += LENGTH_STEP) {
         for (size_t l = 0; l < LAWS; ++l) {
@@ -254,12 +216,8 @@ static void all_rows(const function *f, worst *w)
         }
     }
     for (size_t k = 0; k < COUNT(long_lengths) - !LONG_ROWS; ++k) {
-        for (int l = 0; l < LAWS; ++l) {
-            random_row(f, p, long_lengths[k], (law)l, l % 2 ? 1 : 0.1, w);
-        }
-        for (int h = 0; h < 18; h += 2) {
-            one_hot_row(f, p, long_lengths[k], h + 0.3, w);
-        }
+        for (int l = 0; l < LAWS; ++l) { random_row(f, p, long_lengths[k], (law)l, l % 2 ? 1 : 0.1, w); }
+        for (int h = 0; h < 18; h += 2) { one_hot_row(f, p, long_lengths[k], h + 0.3, w); }
     }
     for (size_t k = 0; k < COUNT(longest_lengths) && LONG_ROWS; ++k) {
         random_row(f, p, longest_lengths[k], NORMAL_4, 1, w);
@@ -268,8 +226,7 @@ static void all_rows(const function *f, worst *w)
 }
 
 /* The sums of a row that no oracle needs to add up: `height` once, 0 for all others. */
-static void long_one_hot(const function *f, size_t n, double height)
-{
+static void long_one_hot(const function *f, size_t n, double height) {
     FOR_EACH_ISA(isa) {
         char *x = malloc(n * f->size);
         call c = {{x, NULL, NULL, x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0}, mmax_row(n)};
@@ -277,12 +234,8 @@ static void long_one_hot(const function *f, size_t n, double height)
         y[1] = 1 / (1 + (wide)(n - 1) * low);
         y[0] = y[1] * low;
         CHECK(x != NULL, "no memory for %u entries", (unsigned)n);
-        if (!x) {
-            return;
-        }
-        for (size_t i = 0; i < n; ++i) {
-            set(f, x, i, i == n / 2 ? height : 0);
-        }
+        if (!x) { return; }
+        for (size_t i = 0; i < n; ++i) { set(f, x, i, i == n / 2 ? height : 0); }
         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
         for (size_t i = 0; i < n; ++i) {
             int hot = i == n / 2;
@@ -297,8 +250,7 @@ static void long_one_hot(const function *f, size_t n, double height)
 }
 
 /* softmax of 2^24 entries after N(0,4^2); the oracle runs over blocks, so that it needs no memory of that size. */
-static void longest_softmax(const function *f)
-{
+static void longest_softmax(const function *f) {
     enum { BLOCK = 4096, BLOCKS = 4096 };
     const size_t n = (size_t)BLOCK * BLOCKS;
     static wide e[BLOCK], sums[BLOCKS];
@@ -312,9 +264,7 @@ static void longest_softmax(const function *f)
         random_state = 24;
         fill(f, x, n, NORMAL_4);
         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
-        for (size_t i = 0; i < n; ++i) {
-            top.hi = fmaxl(top.hi, get(f, x, i));
-        }
+        for (size_t i = 0; i < n; ++i) { top.hi = fmaxl(top.hi, get(f, x, i)); }
         for (size_t k = 0; k < BLOCKS; ++k) {
             for (size_t i = 0; i < BLOCK; ++i) {
                 e[i] = exp_of(difference(oracle_score(&o, get(f, x, k * BLOCK + i), 1), top));
@@ -335,8 +285,7 @@ static void longest_softmax(const function *f)
 
 /* A row for which multimax asks where sigma turns, scores on both sides of 0 moved apart: against the oracle, in place,
  * and with a NaN or +inf. */
-static void check_long_multimax(const function *f, const mmax_multimax_params *p, law l, double apart)
-{
+static void check_long_multimax(const function *f, const mmax_multimax_params *p, law l, double apart) {
     const size_t n = 65536 + 21;
     worst w[MMAX_ISA_COUNT] = {{0, 0}};
     random_state = n;
@@ -345,9 +294,7 @@ static void check_long_multimax(const function *f, const mmax_multimax_params *p
         double x = get(f, x_row, i);
         set(f, x_row, i, x + (x < 0 ? -apart : apart));
     }
-    if (!SOFTWARE_ORACLE) {
-        check_row(f, p, n, 1, w);
-    }
+    if (!SOFTWARE_ORACLE) { check_row(f, p, n, 1, w); }
     FOR_EACH_ISA(isa) {
         call c = {{y_row, NULL, NULL, x_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0}, mmax_row(n)};
         call in_place = {{long_row, NULL, NULL, long_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0}, mmax_row(n)};
@@ -371,8 +318,7 @@ static void check_long_multimax(const function *f, const mmax_multimax_params *p
 
 /* Rows with several entries near the maximum, as far apart as the weights are, less, or as fractions of that: what the
  * header states of sparsemax and entmax15. */
-static void check_thresholds(const function *f, double stated)
-{
+static void check_thresholds(const function *f, double stated) {
     worst w[MMAX_ISA_COUNT] = {{0, 0}};
     random_state = 3;
     for (int repeat = 0; repeat < 4000 / LENGTH_STEP; ++repeat) {
@@ -395,8 +341,7 @@ static void check_thresholds(const function *f, double stated)
 
 /* Rows in which the roundings of the largest exponential, of its sum with that MMAX_LANES later, of all, of the second
  * one and of its weight add up: found by climbing, with the sum in one number, with exponentials of up to 0.9 ULP. */
-static void check_gathered_roundings(void)
-{
+static void check_gathered_roundings(void) {
     static const struct {
         const char *name;
         size_t lanes;
@@ -411,9 +356,7 @@ static void check_gathered_roundings(void)
     for (size_t k = 0; k < COUNT(rows); ++k) {
         const function *const f = function_named(rows[k].name);
         worst w[MMAX_ISA_COUNT] = {{0, 0}};
-        for (size_t i = 0; i < rows[k].lanes + 4; ++i) {
-            set(f, x_row, i, rows[k].largest - 60);
-        }
+        for (size_t i = 0; i < rows[k].lanes + 4; ++i) { set(f, x_row, i, rows[k].largest - 60); }
         set(f, x_row, 0, rows[k].largest);
         set(f, x_row, 1, rows[k].second);
         set(f, x_row, 2, rows[k].third);
@@ -426,8 +369,7 @@ static void check_gathered_roundings(void)
 static int is_forward(const function *f) { return f->kind == FORWARD || f->kind == LOGARITHM; }
 
 /* A few entries decide on tau; most others are the number next to it, or some away. */
-static void check_beside_tau(const function *f, double bound)
-{
+static void check_beside_tau(const function *f, double bound) {
     static const size_t lengths[] = {5, 16, 40, 64, 100, 128, 129, 200, 1000, 1025, 3000};
     FOR_EACH_ISA(isa) {
         random_state = 7;
@@ -442,34 +384,25 @@ static void check_beside_tau(const function *f, double bound)
                 sum += (wide)get(f, c.array[X], i);
             }
             tau = (double)((sum - 1) / (wide)few) + ((double)random_below(7) - 3) * ulp;
-            for (size_t i = few; i < n; ++i) {
-                set(f, c.array[X], i, random_below(8) ? tau : -5);
-            }
+            for (size_t i = few; i < n; ++i) { set(f, c.array[X], i, random_below(8) ? tau : -5); }
             CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
             sum = -1;
-            for (size_t i = 0; i < n; ++i) {
-                sum += (wide)get(f, c.array[OUT], i);
-            }
+            for (size_t i = 0; i < n; ++i) { sum += (wide)get(f, c.array[OUT], i); }
             CHECK(sum <= bound && sum >= -bound, AT ": the sum is 1 + %Lg", AT_ARGS(f, n), (long double)sum);
         }
     }
 }
 
-int main(void)
-{
+int main(void) {
     FOR_EACH_FUNCTION(f) {
-        if (!is_forward(f)) {
-            continue;
-        }
+        if (!is_forward(f)) { continue; }
         TEST("every length, law and scale: within the bound of the contract") {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
             all_rows(f, w);
             report(f, w);
         }
     }
-    TEST("softmax where roundings add up: within the bound of the contract") {
-        check_gathered_roundings();
-    }
+    TEST("softmax where roundings add up: within the bound of the contract") { check_gathered_roundings(); }
     TEST("sparsemax and entmax15 of random candidates: within the figure of the header") {
         check_thresholds(function_named("sparsemax_f32"), 6);
         check_thresholds(function_named("sparsemax_f64"), 6);
@@ -483,9 +416,7 @@ int main(void)
                 fill_long(f, x_row, &long_laws[l]);
                 check_row(f, &params_of_order[f->order], LONG_ENTRIES, 1, w);
             }
-            if (LONG_ROWS && is_taken_by_blocks(f)) {
-                report(f, w);
-            }
+            if (LONG_ROWS && is_taken_by_blocks(f)) { report(f, w); }
         }
     }
     TEST("tanhmax of scores near 1e-30 does not cancel") {
@@ -494,9 +425,7 @@ int main(void)
             for (int k = 0; k < 3; ++k) {
                 const function *f = function_named(k ? "tanhmax_f64" : "tanhmax_f32");
                 random_state = n;
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, x_row, i, (k == 2 ? 1e-290 : 1e-30) * random_normal());
-                }
+                for (size_t i = 0; i < n; ++i) { set(f, x_row, i, (k == 2 ? 1e-290 : 1e-30) * random_normal()); }
                 check_row(f, NULL, n, 1, w);
             }
         }
@@ -509,9 +438,7 @@ int main(void)
             const size_t n = lengths[k / 2];
             const double digits = k % 2 ? 53 : 24;
             for (double above = 0.62; above < 1; above += 0.02) {
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, x_row, i, n - i > 24 ? 0 : random_normal() / 4);
-                }
+                for (size_t i = 0; i < n; ++i) { set(f, x_row, i, n - i > 24 ? 0 : random_normal() / 4); }
                 set(f, x_row, 0, digits * 0.6931471805599453 + above);
                 check_row(f, NULL, n, 1, w);
             }
@@ -522,9 +449,7 @@ int main(void)
         for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
             for (int k = 0; k < 2; ++k) {
                 const function *f = function_named(k ? "tanhmax_f64" : "tanhmax_f32");
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, x_row, i, (k ? 1e-292 : 1e-32) * random_normal());
-                }
+                for (size_t i = 0; i < n; ++i) { set(f, x_row, i, (k ? 1e-292 : 1e-32) * random_normal()); }
                 check_row(f, NULL, n, k ? 700 : 100, w);
             }
         }
@@ -532,18 +457,14 @@ int main(void)
     TEST("the same scores by a scale of any size") {
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
-            if (!is_forward(f) || f->order) {
-                continue;
-            }
+            if (!is_forward(f) || f->order) { continue; }
             for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
                 for (int k = 0; k < 2; ++k) {
                     const double scale = ldexp(1, k ? 60 : -60);
                     random_state = n + (uint64_t)k;
                     for (size_t i = 0; i < n; ++i) {
                         set(f, x_row, i, 4 * random_normal() / scale);
-                        if (n % 3 == 0 && i % 5 == 1) {
-                            set_special(f, x_row, i, MINUS_INF);
-                        }
+                        if (n % 3 == 0 && i % 5 == 1) { set_special(f, x_row, i, MINUS_INF); }
                     }
                     check_row(f, NULL, n, scale, w);
                 }
@@ -554,9 +475,7 @@ int main(void)
     TEST("multimax and seglu with the parameters of every layer of Tables 7 and 8") {
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
-            if (!is_forward(f) || !f->order) {
-                continue;
-            }
+            if (!is_forward(f) || !f->order) { continue; }
             for (int layer = 0; layer < LAYERS; ++layer) {
                 mmax_multimax_params p = params_of_layer(layer, f->order);
                 random_row(f, &p, 17, NORMAL_1, 1, w);
@@ -576,9 +495,7 @@ int main(void)
                     for (double powers = -36.25; powers <= 3; powers += counts[k] < 1001 ? 0.5 : 3) {
                         const double scale = f->epsilon > 0 ? f->epsilon : 1;
                         const double lowest = log(smallest_normal(f) * (double)counts[k] / scale) - powers * log(2);
-                        for (size_t i = 0; i < counts[k]; ++i) {
-                            set(f, x_row, i, i == counts[k] / 2 ? lowest : 0);
-                        }
+                        for (size_t i = 0; i < counts[k]; ++i) { set(f, x_row, i, i == counts[k] / 2 ? lowest : 0); }
                         check_row(f, NULL, counts[k], 1, w);
                     }
                 }
@@ -606,20 +523,14 @@ int main(void)
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
             formula g = oracle_formula(f->name);
-            if (f->kind != FORWARD || (g != SPARSEMAX && g != ENTMAX15)) {
-                continue;
-            }
+            if (f->kind != FORWARD || (g != SPARSEMAX && g != ENTMAX15)) { continue; }
             for (size_t k = 0; k < COUNT(lengths) * COUNT(gaps) * COUNT(widths); ++k) {
                 shedding_row(f, lengths[k / COUNT(gaps) / COUNT(widths)], gaps[k % COUNT(gaps)], 1,
                              widths[k / COUNT(gaps) % COUNT(widths)], w);
             }
-            for (size_t k = 0; k < COUNT(gaps); ++k) {
-                shedding_row(f, 64, gaps[k], ldexp(1, -60), ldexp(1, 60), w);
-            }
+            for (size_t k = 0; k < COUNT(gaps); ++k) { shedding_row(f, 64, gaps[k], ldexp(1, -60), ldexp(1, 60), w); }
             for (size_t n = 512; n <= 1024; n *= 2) {
-                for (size_t k = 0; k < COUNT(beyond); ++k) {
-                    wide_support(f, n + beyond[k], w);
-                }
+                for (size_t k = 0; k < COUNT(beyond); ++k) { wide_support(f, n + beyond[k], w); }
             }
             report(f, w);
         }
@@ -632,13 +543,9 @@ int main(void)
         static const char *const softmax[] = {"softmax_f32", "softmax_f64"};
         for (int k = 0; k < 2; ++k) {
             const function *f = function_named(softmax[k]);
-            for (int h = 0; h < 18; h += 5) {
-                long_one_hot(f, LONG_ROWS ? MAX_LENGTH : MAX_LENGTH / 16, h + 0.3);
-            }
+            for (int h = 0; h < 18; h += 5) { long_one_hot(f, LONG_ROWS ? MAX_LENGTH : MAX_LENGTH / 16, h + 0.3); }
             long_one_hot(f, LONG_ROWS ? MAX_LENGTH : MAX_LENGTH / 16, 0);
-            if (LONG_ROWS) {
-                long_one_hot(f, MAX_LENGTH * 16, 0.7);
-            }
+            if (LONG_ROWS) { long_one_hot(f, MAX_LENGTH * 16, 0.7); }
         }
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
@@ -651,13 +558,9 @@ int main(void)
     }
     TEST("softmax of 2^24 random entries on the best instruction set") {
         int best = MMAX_ISA_SCALAR;
-        FOR_EACH_ISA(isa) {
-            best = isa;
-        }
+        FOR_EACH_ISA(isa) { best = isa; }
         CHECK(mmax_isa_select((mmax_isa)best) == MMAX_OK, "%s", mmax_isa_name((mmax_isa)best));
-        if (LONG_ROWS) {
-            longest_softmax(function_named("softmax_f32"));
-        }
+        if (LONG_ROWS) { longest_softmax(function_named("softmax_f32")); }
     }
     return check_report();
 }

@@ -33,42 +33,28 @@ static const struct file {
 /* ==== reading ==== */
 
 /* "LABEL v v ... v"; whether that is what comes next. */
-static int read_values(FILE *in, const char *label, double *v, size_t n)
-{
+static int read_values(FILE *in, const char *label, double *v, size_t n) {
     char word[16];
-    if (fscanf(in, "%15s", word) != 1 || strcmp(word, label) != 0) {
-        return 0;
-    }
+    if (fscanf(in, "%15s", word) != 1 || strcmp(word, label) != 0) { return 0; }
     for (size_t i = 0; i < n; ++i) {
-        if (fscanf(in, "%lf", &v[i]) != 1) {
-            return 0;
-        }
+        if (fscanf(in, "%lf", &v[i]) != 1) { return 0; }
     }
     return 1;
 }
 
 /* 1: a case; 0: the end of the file; -1: neither. */
-static int read_case(FILE *in, golden *g)
-{
+static int read_case(FILE *in, golden *g) {
     char word[16];
     unsigned rows, cols;
     size_t n;
     memset(g, 0, sizeof *g);
-    if (fscanf(in, "%15s", word) != 1) {
-        return 0;
-    }
-    if (strcmp(word, "case") != 0 || fscanf(in, "%15s %u %u %lf", g->name, &rows, &cols, &g->scale) != 4) {
-        return -1;
-    }
+    if (fscanf(in, "%15s", word) != 1) { return 0; }
+    if (strcmp(word, "case") != 0 || fscanf(in, "%15s %u %u %lf", g->name, &rows, &cols, &g->scale) != 4) { return -1; }
     n = (size_t)rows * cols;
     g->rows = rows;
     g->cols = cols;
-    if (rows > MOST || cols > MOST || n > MOST) {
-        return -1;
-    }
-    if (strcmp(g->name, "evsoftmax") == 0 && fscanf(in, "%lf", &g->epsilon) != 1) {
-        return -1;
-    }
+    if (rows > MOST || cols > MOST || n > MOST) { return -1; }
+    if (strcmp(g->name, "evsoftmax") == 0 && fscanf(in, "%lf", &g->epsilon) != 1) { return -1; }
     if (strcmp(g->name, "multimax") == 0 &&
         fscanf(in, "%d %lf %lf %lf %lf %lf %lf %lf %lf", &g->p.order, &g->p.t_b[0], &g->p.t_b[1], &g->p.t_d[0],
                &g->p.t_d[1], &g->p.b[0], &g->p.b[1], &g->p.d[0], &g->p.d[1]) != 9) {
@@ -87,8 +73,7 @@ static score s_row[MOST];
 static wide gy_row[MOST], y_row[MOST], gx_row[MOST], unit_row[MOST], scratch[MOST];
 static unsigned skipped;
 
-static const function *function_of(const golden *g, const char *direction, const char *type)
-{
+static const function *function_of(const golden *g, const char *direction, const char *type) {
     char name[64];
     const char *variant = g->p.order == 1 ? "(1)" : g->p.order == 2 ? "(2)" : g->epsilon > 0 ? "(1e-6)" : "";
     (void)snprintf(name, sizeof name, "%s%s%s_%s", g->name, direction, variant, type);
@@ -96,8 +81,7 @@ static const function *function_of(const golden *g, const char *direction, const
 }
 
 /* Row r as the oracle takes it. Returns the largest magnitude of a score. */
-static wide read_row(const function *f, const golden *g, const oracle *o, size_t r)
-{
+static wide read_row(const function *f, const golden *g, const oracle *o, size_t r) {
     wide size = 0;
     for (size_t i = 0; i < g->cols; ++i) {
         s_row[i] = oracle_score(o, g->x[r * g->cols + i], g->scale);
@@ -109,22 +93,16 @@ static wide read_row(const function *f, const golden *g, const oracle *o, size_t
 }
 
 /* evsoftmax: an entry within rounding of the mean may fall on either side, here and in the official result. */
-static int is_near_mean(const oracle *o, size_t n, wide near)
-{
+static int is_near_mean(const oracle *o, size_t n, wide near) {
     wide mean = 0, top = oracle_top(o, s_row, n).hi;
-    for (size_t i = 0; i < n; ++i) {
-        mean += s_row[i].hi / (wide)n;
-    }
+    for (size_t i = 0; i < n; ++i) { mean += s_row[i].hi / (wide)n; }
     for (size_t i = 0; i < n && o->f == EVSOFTMAX; ++i) {
-        if (s_row[i].hi < top && fabsl(s_row[i].hi - mean) <= near) {
-            return 1;
-        }
+        if (s_row[i].hi < top && fabsl(s_row[i].hi - mean) <= near) { return 1; }
     }
     return 0;
 }
 
-static void check_forward(const function *f, const golden *g, call *c)
-{
+static void check_forward(const function *f, const golden *g, call *c) {
     oracle o = {oracle_formula(g->name), 0, &g->p, g->epsilon, largest(f), NULL, 0};
     CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, g->cols));
     for (size_t r = 0; r < g->rows; ++r) {
@@ -148,8 +126,7 @@ static void check_forward(const function *f, const golden *g, call *c)
 }
 
 /* The gradients from the official y. */
-static void check_backward(const function *f, const golden *g, call *c)
-{
+static void check_backward(const function *f, const golden *g, call *c) {
     oracle o = {oracle_formula(g->name), 0, &g->p, g->epsilon, largest(f), NULL, 0};
     wide gp[PARAMETERS] = {0}, gp_unit[PARAMETERS] = {0}, bound = BOUND * eps_of(f), official = OFFICIAL_BOUND;
     double got_gp[PARAMETERS];
@@ -158,9 +135,7 @@ static void check_backward(const function *f, const golden *g, call *c)
         wide size = read_row(f, g, &o, r), whole = 0;
         oracle_backward(&o, gx_row, unit_row, gp, gp_unit, gy_row, y_row, s_row, g->cols, g->scale, scratch);
         official = fmaxl(official, OFFICIAL_BOUND * (1 + size));
-        for (size_t i = 0; i < g->cols; ++i) {
-            whole += unit_row[i];
-        }
+        for (size_t i = 0; i < g->cols; ++i) { whole += unit_row[i]; }
         for (size_t i = 0; i < g->cols; ++i) {
             size_t at = r * g->cols + i;
             wide got = get(f, c->array[OUT], at), allowed = bound * unit_row[i] + official * whole + smallest_normal(f);
@@ -175,8 +150,7 @@ static void check_backward(const function *f, const golden *g, call *c)
     }
 }
 
-static void check_case(const golden *g, const char *type)
-{
+static void check_case(const golden *g, const char *type) {
     const function *forward = function_of(g, "", type), *backward = function_of(g, "_backward", type);
     FOR_EACH_ISA(isa) {
         call c = call_of(forward, g->rows, g->cols, NORMAL_1, 1);
@@ -193,8 +167,7 @@ static void check_case(const golden *g, const char *type)
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const char *folder = argc > 1 ? argv[1] : "tests/golden";
     TEST("y, gx and gp of the official implementations, in f32 and f64, on every instruction set") {
         for (size_t k = 0; k < COUNT(files); ++k) {
@@ -213,9 +186,7 @@ int main(int argc, char **argv)
             }
             CHECK(got == 0, "%s: case %u is not in the format of README.md", path, cases + 1);
             CHECK(cases == files[k].cases, "%s: %u cases, not %u", path, cases, files[k].cases);
-            if (in) {
-                (void)fclose(in);
-            }
+            if (in) { (void)fclose(in); }
         }
         NOTE("%u rows of evsoftmax have an entry within rounding of the mean and were not compared", skipped);
     }

@@ -53,8 +53,7 @@ typedef struct worst {
 } worst;
 static worst worsts[MMAX_ISA_COUNT];
 
-static int is_sparse_function(const function *f)
-{
+static int is_sparse_function(const function *f) {
     return oracle_formula(f->name) == SPARSEMAX || oracle_formula(f->name) == ENTMAX15;
 }
 
@@ -62,21 +61,18 @@ static int is_sparse(const oracle *o) { return o->f == SPARSEMAX || o->f == ENTM
 
 static size_t length_of(const call *c, size_t r) { return c->s.lengths ? c->s.lengths[r] : c->s.cols; }
 
-static size_t row_start(const function *f, call *c, role a, size_t r)
-{
+static size_t row_start(const function *f, call *c, role a, size_t r) {
     size_t stride = *stride_of(f, &c->s, a);
     return r * (stride ? stride : c->s.cols);
 }
 
-static double relative_bound(const function *f)
-{
+static double relative_bound(const function *f) {
     const double *bounds = loss_bounds[oracle_formula(f->name)];
     return f->size == 4 ? bounds[0] : bounds[1] * ORACLE_SLACK;
 }
 
 /* relative or absolute, whichever is larger */
-static wide loss_bound(const function *f, wide loss)
-{
+static wide loss_bound(const function *f, wide loss) {
     return fmaxl(relative_bound(f) * loss, (f->size == 4 ? 2e-7 : 2e-15 * ORACLE_SLACK));
 }
 
@@ -85,8 +81,7 @@ static double gradient_factor(const call *c) { return c->t.grad_scale != 0 ? c->
 /* ==== what the oracle expects ==== */
 
 /* Reads row r into s_row; evsoftmax: which entries count as below the mean is taken from the forward function. */
-static void read_row(const function *f, call *c, oracle *o, size_t r)
-{
+static void read_row(const function *f, call *c, oracle *o, size_t r) {
     wide size = 0;
     size_t n = length_of(c, r);
     for (size_t i = 0; i < n; ++i) {
@@ -101,9 +96,7 @@ static void read_row(const function *f, call *c, oracle *o, size_t r)
         forward.s.scale = c->s.scale;
         if (n <= MAX_ENTRIES) {
             CHECK(f->forward(&forward) == MMAX_OK, AT, AT_ARGS(f, n));
-            for (size_t i = 0; i < n; ++i) {
-                observed[i] = get(f, storage[Y], i);
-            }
+            for (size_t i = 0; i < n; ++i) { observed[i] = get(f, storage[Y], i); }
             o->observed = observed;
             o->near = 8 * eps_of(f) * size;
         }
@@ -111,27 +104,21 @@ static void read_row(const function *f, call *c, oracle *o, size_t r)
 }
 
 /* What the roundings of sigma are relative to, seen from y_i = exp(sigma(s_i)) / sum: see test_forward.c. */
-static wide sigma_unit(const oracle *o, size_t i)
-{
+static wide sigma_unit(const oracle *o, size_t i) {
     wide unit = 0;
-    if (o->f == MULTIMAX && !is_masked(s_row[i])) {
-        (void)oracle_sigma(o->p, s_row[i].hi, &unit);
-    }
+    if (o->f == MULTIMAX && !is_masked(s_row[i])) { (void)oracle_sigma(o->p, s_row[i].hi, &unit); }
     return unit;
 }
 
 /* Expectations of row r, from the gradient y - q. */
-static void expect_row(const oracle *o, const call *c, size_t r, size_t n, double tiny)
-{
+static void expect_row(const oracle *o, const call *c, size_t r, size_t n, double tiny) {
     wide *gx = gx_all + r * c->s.cols, *unit = unit_all + r * c->s.cols;
     wide mean = 0, largest_entry = 0, span = 0, factor = gradient_factor(c);
     wide eps = o->largest > FLT_MAX ? DBL_EPSILON : FLT_EPSILON;
     size_t active = 0, target = (size_t)c->t.index[r];
     score top = oracle_top(o, s_row, n);
     losses[r] = oracle_loss(o, y_row, s_row, n, target, c->t.label_smoothing);
-    if (is_masked(s_row[target])) {
-        losses[r] = INFINITY;
-    }
+    if (is_masked(s_row[target])) { losses[r] = INFINITY; }
     for (size_t i = 0; i < n; ++i) {
         mean += y_row[i] * sigma_unit(o, i);
         largest_entry = fmaxl(largest_entry, y_row[i]);
@@ -162,15 +149,12 @@ static void expect_row(const oracle *o, const call *c, size_t r, size_t n, doubl
     } while (0)
 
 /* The same with differences of the loss for gradients; not where a masked target makes the loss infinite. */
-static void expect_differences(const oracle *o, const call *c, size_t r, size_t n, double tiny)
-{
+static void expect_differences(const oracle *o, const call *c, size_t r, size_t n, double tiny) {
     wide before[PARAMETERS], slope;
     wide *gx = gx_all + r * c->s.cols;
     memcpy(before, gp_all, sizeof before);
     expect_row(o, c, r, n, tiny);
-    if (losses[r] > DBL_MAX) {
-        return;
-    }
+    if (losses[r] > DBL_MAX) { return; }
     for (size_t i = 0; i < n; ++i) {
         if (!is_masked(s_row[i])) {
             DIFFERENCE(slope, s_row[i].hi, o);
@@ -194,8 +178,7 @@ static void expect_differences(const oracle *o, const call *c, size_t r, size_t 
  * A call with strides that differ, a row of full length, an ignored one full of NaN and one whose target is masked;
  * in two of three calls one entry in five is masked. Gradients of parameters add up on what is there.
  */
-static call loss_call(const function *f, size_t cols, law l, double scale, uint64_t seed)
-{
+static call loss_call(const function *f, size_t cols, law l, double scale, uint64_t seed) {
     static const double smoothings[] = {0, 0.1, 0, 0.9}, grad_scales[] = {0, 0.25, -3};
     static uint32_t lengths[ROWS];
     call c = call_of(f, 1, ROWS * (cols + 8), l, seed);
@@ -219,21 +202,17 @@ static call loss_call(const function *f, size_t cols, law l, double scale, uint6
             }
         }
     }
-    for (size_t k = 0; k < PARAMETERS; ++k) {
-        ((double *)&gp_storage)[k] = (double)k - 3.5;
-    }
+    for (size_t k = 0; k < PARAMETERS; ++k) { ((double *)&gp_storage)[k] = (double)k - 3.5; }
     return c;
 }
 
 /* Fills everything that a call writes with what it is to replace. */
-static void clear_outputs(const function *f, const call *c)
-{
+static void clear_outputs(const function *f, const call *c) {
     memset(c->array[OUT], 0x5a, ((c->s.rows - 1) * c->s.gx_stride + c->s.cols) * f->size);
     memset(c->per_row, 0x5a, c->s.rows * sizeof(double));
 }
 
-static void check_losses(const function *f, const call *c, int isa)
-{
+static void check_losses(const function *f, const call *c, int isa) {
     for (size_t r = 0; r < c->s.rows; ++r) {
         wide e = fabsl(c->per_row[r] - losses[r]), here = loss_bound(f, losses[r]) + loss_noise[r];
         wide roundings = CONDITION_BOUND * eps_of(f) * loss_conditions[r];
@@ -256,8 +235,7 @@ static void check_losses(const function *f, const call *c, int isa)
     }
 }
 
-static void check_gradients(const function *f, call *c, int isa, const double *before, double error)
-{
+static void check_gradients(const function *f, call *c, int isa, const double *before, double error) {
     double eps = eps_of(f) * (f->size == 4 ? 1 : ORACLE_SLACK), after[PARAMETERS];
     size_t wrong = 0;
     for (size_t r = 0; r < c->s.rows; ++r) {
@@ -284,17 +262,14 @@ static void check_gradients(const function *f, call *c, int isa, const double *b
         CHECK(touched ? e <= GRADIENT_BOUND * unit + error * (gp_unit[k] + fabsl(gradient_factor(c)))
                       : bits_of(after[k]) == bits_of(before[k]),
               AT ", gp[%d]: %.9g added, not %.9Lg", AT_ARGS(f, c->s.cols), k, after[k] - before[k], gp_all[k]);
-        if (touched && unit > 0 && !(error > 0)) {
-            worsts[isa].gp = fmax(worsts[isa].gp, (double)(e / unit));
-        }
+        if (touched && unit > 0 && !(error > 0)) { worsts[isa].gp = fmax(worsts[isa].gp, (double)(e / unit)); }
     }
 }
 
 typedef void expectation(const oracle *o, const call *c, size_t r, size_t n, double tiny);
 
 /* Runs a call on every instruction set and compares it with `expect`. */
-static void check_call(const function *f, call *c, expectation *expect, double error)
-{
+static void check_call(const function *f, call *c, expectation *expect, double error) {
     oracle o = {oracle_formula(f->name), 0, c->p, c->epsilon, largest(f), NULL, 0};
     mmax_multimax_grads start = *c->gp;
     double before[PARAMETERS];
@@ -321,8 +296,7 @@ static void check_call(const function *f, call *c, expectation *expect, double e
     }
 }
 
-static void report(const function *f)
-{
+static void report(const function *f) {
     FOR_EACH_ISA(isa) {
         const worst *w = &worsts[isa];
         if (w->gx == 0) {
@@ -340,8 +314,7 @@ static void report(const function *f)
 
 /* ==== one row on arrays of its own ==== */
 
-static call long_call(const function *f, size_t n, int32_t target, double scale)
-{
+static call long_call(const function *f, size_t n, int32_t target, double scale) {
     call c = call_of(f, 1, 1, EQUAL, 1);
     c.array[X] = long_x;
     c.array[OUT] = long_out;
@@ -353,17 +326,14 @@ static call long_call(const function *f, size_t n, int32_t target, double scale)
 }
 
 /* The loss of a target that stands `gap` above `others` equal scores, without cancellation. */
-static wide closed_form(formula g, score gap, wide others, double epsilon)
-{
+static wide closed_form(formula g, score gap, wide others, double epsilon) {
     wide u = gap.hi, rest = (1 - gap.hi) - gap.lo, low, high;
     switch (g) {
     case SPARSEMAX: return rest > 0 ? others / (others + 1) * rest * rest / 2 : 0;
     case ENTMAX15:
         u = gap.hi / 2; /* roots of the entries: low, and high = low + u */
         rest = (1 - u) - gap.lo / 2;
-        if (!(rest > 0)) {
-            return 0;
-        }
+        if (!(rest > 0)) { return 0; }
         low = rest * (1 + u) / (u + sqrtl(u * u + (others + 1) * rest * (1 + u)));
         high = others * low * low / (2 + u - (1 - low)); /* 1 - high */
         return (high * high * (3 - high) + others * low * low * low) * 2 / 3;
@@ -372,8 +342,7 @@ static wide closed_form(formula g, score gap, wide others, double epsilon)
 }
 
 /* The gap at which a loss is about `loss`. */
-static double gap_for(formula g, double loss, size_t count, double epsilon)
-{
+static double gap_for(formula g, double loss, size_t count, double epsilon) {
     double others = (double)count, low;
     switch (g) {
     case SPARSEMAX: return 1 - sqrt(2 * loss * (others + 1) / others);
@@ -383,8 +352,7 @@ static double gap_for(formula g, double loss, size_t count, double epsilon)
 }
 
 static void check_closed_form(const function *f, const mmax_multimax_params *p, size_t n, double base, double scale,
-                              double loss)
-{
+                              double loss) {
     oracle o = {oracle_formula(f->name), 0, p, f->epsilon, largest(f), NULL, 0};
     size_t target = n / 3, others = n - 1, other = 0;
     call c = long_call(f, n, (int32_t)target, scale);
@@ -406,19 +374,13 @@ static void check_closed_form(const function *f, const mmax_multimax_params *p, 
     }
     s[0] = oracle_score(&o, get(f, long_x, target), scale);
     s[1] = oracle_score(&o, get(f, long_x, other), scale);
-    for (int k = 0; k < 2 && o.f == MULTIMAX; ++k) {
-        s[k].hi = oracle_sigma(p, s[k].hi, &unit[k]);
-    }
+    for (int k = 0; k < 2 && o.f == MULTIMAX; ++k) { s[k].hi = oracle_sigma(p, s[k].hi, &unit[k]); }
     gap = difference(s[0], s[1]);
-    if (!(gap.hi > 0)) {
-        return;
-    }
+    if (!(gap.hi > 0)) { return; }
     losses[0] = closed_form(o.f, gap, (wide)others, f->epsilon);
     loss_conditions[0] = losses[0] * (unit[0] + unit[1]);
     loss_noise[0] = tiny;
-    if (is_sparse(&o) && losses[0] == 0) {
-        loss_noise[0] = 1e-12;
-    }
+    if (is_sparse(&o) && losses[0] == 0) { loss_noise[0] = 1e-12; }
     FOR_EACH_ISA(isa) {
         clear_outputs(f, &c);
         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
@@ -427,8 +389,7 @@ static void check_closed_form(const function *f, const mmax_multimax_params *p, 
 }
 
 /* Moves scores on both sides of 0 apart. */
-static void spread(const function *f, call *c, double distance)
-{
+static void spread(const function *f, call *c, double distance) {
     for (size_t r = 0; r < ROWS && distance > 0; ++r) {
         size_t start = row_start(f, c, X, r);
         for (size_t i = 0; i < length_of(c, r); ++i) {
@@ -440,15 +401,12 @@ static void spread(const function *f, call *c, double distance)
 
 /* The loss of MultiMax is that of softmax for the sigma that seglu gives, however large: for the target with the largest
  * sigma, and for another. */
-static void check_large_sigma(const function *f, size_t n, double smoothing)
-{
+static void check_large_sigma(const function *f, size_t n, double smoothing) {
     const oracle o = {SOFTMAX, 0, NULL, 0, largest(f), NULL, 0};
     char name[16];
     size_t top = 0;
     (void)snprintf(name, sizeof name, "seglu(%d)_%s", f->order, f->size == 4 ? "f32" : "f64");
-    for (size_t i = 0; i < n; ++i) {
-        set(f, long_x, i, 1e4 - 2e4 * random_uniform());
-    }
+    for (size_t i = 0; i < n; ++i) { set(f, long_x, i, 1e4 - 2e4 * random_uniform()); }
     FOR_EACH_ISA(isa) {
         call c = long_call(f, n, 0, 1);
         CHECK(function_named(name)->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
@@ -479,8 +437,7 @@ enum { WITH_LOSS = 1, WITH_GX = 2, WITH_GP = 4, IN_PLACE = 8, VARIANTS = 16 };
 
 /* Scores on both sides of 0 are first moved apart. */
 static void check_variants(const function *f, const mmax_multimax_params *p, size_t n, law l, uint64_t seed,
-                           double apart)
-{
+                           double apart) {
     static double gx[MAX_ENTRIES], x[MAX_ENTRIES];
     double all[ROWS];
     call c = loss_call(f, n, l, 1.5, seed);
@@ -520,14 +477,11 @@ static void check_variants(const function *f, const mmax_multimax_params *p, siz
 
 /* Martins and Astudillo 2016, section 3.3: -z_k + 1/2 sum over the support of (z_j^2 - tau^2) + 1/2; entmax15, Peters
  * et al. 2019, eq. 10: (p - e_k)' z + 4/3 sum (p_j - p_j^1.5). *size: what their cancellation is relative to. */
-static wide published(const oracle *o, size_t n, size_t target, wide *size)
-{
+static wide published(const oracle *o, size_t n, size_t target, wide *size) {
     wide sum = 0, tau = 0;
     *size = 1;
     oracle_forward(o, y_row, s_row, n);
-    for (size_t i = 0; i < n; ++i) {
-        tau = y_row[i] > 0 ? s_row[i].hi - y_row[i] : tau;
-    }
+    for (size_t i = 0; i < n; ++i) { tau = y_row[i] > 0 ? s_row[i].hi - y_row[i] : tau; }
     for (size_t i = 0; i < n; ++i) {
         wide z = s_row[i].hi, p = y_row[i];
         if (p > 0) {
@@ -539,8 +493,7 @@ static wide published(const oracle *o, size_t n, size_t target, wide *size)
     return sum - s_row[target].hi + (o->f == SPARSEMAX ? 0.5L : 0);
 }
 
-static void check_published(const function *f, size_t n, law l, double scale)
-{
+static void check_published(const function *f, size_t n, law l, double scale) {
     oracle o = {oracle_formula(f->name), 0, NULL, 0, largest(f), NULL, 0};
     call c = call_of(f, 1, n, l, 77);
     c.s.scale = scale;
@@ -558,8 +511,7 @@ static void check_published(const function *f, size_t n, law l, double scale)
 /* ==== logarithms ==== */
 
 /* Judges the row in long_x; returns nothing but the worst error in ULP of the larger of |result| and 2^-10. */
-static void check_log(const function *f, size_t n, double scale, double bound, double *worst_ulp)
-{
+static void check_log(const function *f, size_t n, double scale, double bound, double *worst_ulp) {
     oracle o = {SOFTMAX, 1, NULL, 0, largest(f), NULL, 0};
     call c = {{long_out, NULL, NULL, long_x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0}, mmax_row(n)};
     c.s.scale = scale;
@@ -597,18 +549,13 @@ static const law laws[] = {NORMAL_1, NORMAL_4, NORMAL_32, TIES, CLUSTERS, MASKED
 
 /* The loss of a row whose odd or even entries are at the maximum and the others a distance too wide for the type below;
  * the last one of more than three is masked. */
-static void check_wide_smoothing(const function *f, call *c, size_t odd)
-{
+static void check_wide_smoothing(const function *f, call *c, size_t odd) {
     const size_t n = c->s.cols, active = n > 3 ? n - 1 : n, high = (active + 1 - odd) / 2;
     const int sparsemax = strncmp(f->name, "sparsemax", 9) == 0;
     const wide weight = 1 / (wide)high, distance = 2 * (wide)largest(f) * (wide)c->s.scale;
     wide expected = 0;
-    for (size_t i = 0; i < n; ++i) {
-        set(f, c->array[X], i, i % 2 == odd ? largest(f) : -largest(f));
-    }
-    if (active < n) {
-        set_special(f, c->array[X], active, MINUS_INF);
-    }
+    for (size_t i = 0; i < n; ++i) { set(f, c->array[X], i, i % 2 == odd ? largest(f) : -largest(f)); }
+    if (active < n) { set_special(f, c->array[X], active, MINUS_INF); }
     for (size_t i = 0; i < active; ++i) {
         const wide q = (wide)c->t.label_smoothing / (wide)active + ((int32_t)i == index_storage[0] ? 0.5L : 0);
         const wide p = i % 2 == odd ? weight : 0, between = sqrtl(q) - sqrtl(p);
@@ -621,22 +568,18 @@ static void check_wide_smoothing(const function *f, call *c, size_t odd)
           AT_ARGS(f, n), c->s.scale, row_storage[0], expected);
 }
 
-static mmax_status run_without_gradient(const function *f, call c)
-{
+static mmax_status run_without_gradient(const function *f, call c) {
     c.array[OUT] = NULL;
     return f->run(&c);
 }
 
 /* Rows with a mask inside, and one without: its origin may be a peak of sigma, as if it came first. */
-static void check_after_masks(const function *f, const mmax_multimax_params *p, size_t n, uint64_t seed)
-{
+static void check_after_masks(const function *f, const mmax_multimax_params *p, size_t n, uint64_t seed) {
     FOR_EACH_ISA(isa) {
         call c = call_of(f, 3, n, NORMAL_4, seed);
         double loss;
         c.p = p;
-        for (size_t row = 0; row < 2; ++row) {
-            set_special(f, c.array[X], row * n + n / 2, MINUS_INF);
-        }
+        for (size_t row = 0; row < 2; ++row) { set_special(f, c.array[X], row * n + n / 2, MINUS_INF); }
         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
         loss = row_storage[2];
         c.s.rows = 1;
@@ -652,11 +595,9 @@ static void check_after_masks(const function *f, const mmax_multimax_params *p, 
     FOR_EACH_FUNCTION(f) \
         if (f->kind == LOSS)
 
-int main(void)
-{
+int main(void) {
     TEST("loss, gx and gp for every law, length, scale, smoothing, mask and instruction set") {
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
                 for (size_t l = n % 3; l < COUNT(laws); l += 3) {
                     call c = loss_call(f, n, laws[l], scales[(n + l) / 3 % 4], n + l);
@@ -672,8 +613,7 @@ int main(void)
     }
     TEST("logits of up to 1e4, and rows of up to 262,144 entries") {
         static const size_t lengths[] = {10, 1000, 32000, LONGEST};
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             for (size_t k = 0; k < COUNT(lengths) - (LENGTH_STEP > 4); ++k) {
                 size_t n = lengths[k];
                 call c = long_call(f, n, (int32_t)(n / 7), 1);
@@ -684,9 +624,7 @@ int main(void)
                 if (f->order) { /* sigma of such logits is rounded far more than the loss may be */
                     check_large_sigma(f, n, c.t.label_smoothing);
                 }
-                if (n > 32000 || f->order) {
-                    continue;
-                }
+                if (n > 32000 || f->order) { continue; }
                 for (size_t i = 0; i < n; ++i) { /* the oracle needs the exp of both ends for evsoftmax */
                     set(f, long_x, i, 1e4 - (has(f, HAS_EPSILON) ? 600 : 2e4) * random_uniform());
                 }
@@ -703,8 +641,7 @@ int main(void)
                                                       {2, {9, 1.001}, {0, -3}, {-1, -2}, {1, 1}}};
         static const double distances[] = {0, 3, 40};
         static const size_t lengths[] = {10, 66, 300, 2500, 7000};
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             for (size_t k = 0; f->order && k < COUNT(lengths) * COUNT(shapes) * COUNT(distances); k += CASE_STEP) {
                 size_t n = lengths[k % COUNT(lengths)];
                 double distance = distances[k / COUNT(lengths) % COUNT(distances)];
@@ -715,9 +652,7 @@ int main(void)
                     c.p = &p;
                     spread(f, &c, distance);
                     check_call(f, &c, expect_row, 0);
-                    FOR_EACH_ISA(isa) {
-                        check_variants(f, &p, n, NORMAL_4, seed, distance);
-                    }
+                    FOR_EACH_ISA(isa) { check_variants(f, &p, n, NORMAL_4, seed, distance); }
                     check_after_masks(f, &p, n, seed);
                 }
             }
@@ -728,8 +663,7 @@ int main(void)
         static const double sizes[] = {0.5, 1e-2, 1e-5, 1e-8, 1e-12, 1e-16, 1e-20, 1e-30},
                             bases[] = {0, -3, 0.9990234375, 37.5, 1e4};
         static const size_t lengths[] = {2, 3, 17, 1000, LONGEST};
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             for (size_t k = 0; k < COUNT(lengths) * COUNT(sizes) * COUNT(bases); k += CASE_STEP) {
                 size_t n = lengths[k % COUNT(lengths)];
                 double size = sizes[k / COUNT(lengths) % COUNT(sizes)];
@@ -742,17 +676,14 @@ int main(void)
         }
     }
     TEST("the loss of a sparse function is 0 when the target holds all mass") {
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             int sparse = is_sparse_function(f);
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n)
                     if (sparse) {
                         call c = call_of(f, 1, n, NORMAL_1, n);
                         double top = -HUGE_VAL;
-                        for (size_t i = 0; i < n; ++i) {
-                            top = fmax(top, get(f, c.array[X], i));
-                        }
+                        for (size_t i = 0; i < n; ++i) { top = fmax(top, get(f, c.array[X], i)); }
                         set(f, c.array[X], (size_t)index_storage[0], top + 2.001);
                         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
                         CHECK(row_storage[0] >= 0 && row_storage[0] < 1e-12, AT ": loss %g", AT_ARGS(f, n),
@@ -765,8 +696,7 @@ int main(void)
         }
     }
     TEST("integer labels give the published sparsemax and entmax15 losses") {
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             int sparse = is_sparse_function(f);
             FOR_EACH_LENGTH(n)
                 if (sparse) {
@@ -778,8 +708,7 @@ int main(void)
     }
     TEST("gx and gp are what central differences of the loss give") {
         static const size_t lengths[] = {1, 2, 3, 5, 16, 19, 35};
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             for (size_t k = 0; k < COUNT(lengths); ++k) {
                 for (uint64_t seed = 0; seed < 4; ++seed) {
                     call c = loss_call(f, lengths[k], seed % 2 ? NORMAL_4 : NORMAL_1, seed % 2 ? 0.25 : 1.5, seed);
@@ -799,8 +728,7 @@ int main(void)
         }
     }
     TEST("order 1 neither reads second parameters nor touches their gradients; gp at the identity is not 0") {
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             mmax_multimax_params p = params_of_order[f->order];
             call c = loss_call(f, 40, NORMAL_1, 1, 3);
             c.p = &p;
@@ -823,9 +751,7 @@ int main(void)
                 /* The other entry is on the side where the kink of interest has no term. */
                 mmax_multimax_params p = params_of_order[f->order];
                 call c = call_of(f, 1, 2, NORMAL_1, 4);
-                for (int i = 0; i < 2; ++i) {
-                    p.b[i] = p.d[i] = 0.5;
-                }
+                for (int i = 0; i < 2; ++i) { p.b[i] = p.d[i] = 0.5; }
                 c.p = &p;
                 set(f, c.array[X], 0, 0.5);
                 set(f, c.array[X], 1, below ? -1 : 2);
@@ -841,14 +767,11 @@ int main(void)
     }
     TEST("evsoftmax with an epsilon of (0, 1]; with 1 it is softmax") {
         static const double epsilons[] = {1, 0.5, 1e-3, 1e-12, 1e-30, 1e-300};
-        FOR_EACH_LOSS(f)
-        {
+        FOR_EACH_LOSS(f) {
             for (size_t k = 0; k < COUNT(epsilons) && has(f, HAS_EPSILON); ++k) {
                 call c = loss_call(f, 65, NORMAL_4, 0.7, k);
                 c.epsilon = epsilons[k];
-                if (c.epsilon > smallest_normal(f)) {
-                    check_call(f, &c, expect_row, 0);
-                }
+                if (c.epsilon > smallest_normal(f)) { check_call(f, &c, expect_row, 0); }
                 if (k == 0) {
                     oracle o = {SOFTMAX, 0, NULL, 0, largest(f), NULL, 0};
                     wide softmax;
@@ -870,9 +793,7 @@ int main(void)
                 const long double expected =
                     whole * (share * (wide)low / (wide)n + (index ? 0 : 1 - share)) + logl((wide)(n - low));
                 call c = call_of(f, 1, n, NORMAL_1, 0);
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, c.array[X], i, i % 2 ? DBL_MAX : -DBL_MAX);
-                }
+                for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, i % 2 ? DBL_MAX : -DBL_MAX); }
                 index_storage[0] = (int32_t)index;
                 c.t.label_smoothing = 0.1;
                 c.s.scale = scales_at_ends[k / 2 % 2];
@@ -895,9 +816,7 @@ int main(void)
                 const long double share = (wide)a / (wide)n, part = beyond ? (wide)a - share : 1 - (wide)a + share;
                 const long double expected = fminl(part * 3.4e308L, DBL_MAX);
                 call c = call_of(f, 1, n, NORMAL_1, 0);
-                for (size_t i = 0; i < n; ++i) {
-                    set(f, c.array[X], i, (i == n - 1) != beyond ? -1.7e308 : 1.7e308);
-                }
+                for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, (i == n - 1) != beyond ? -1.7e308 : 1.7e308); }
                 index_storage[0] = (int32_t)n - 1;
                 c.p = &identity;
                 c.epsilon = 0.5;
@@ -920,13 +839,9 @@ int main(void)
                 c.t.label_smoothing = 0.4;
                 for (size_t i = 0; i < rows * n; ++i) {
                     set(f, c.array[X], i, i % n == 0 ? 1000 : i % n == 1 ? 999 : -(double)(i % 3));
-                    if (masked && i % n == 3) {
-                        set_special(f, c.array[X], i, MINUS_INF);
-                    }
+                    if (masked && i % n == 3) { set_special(f, c.array[X], i, MINUS_INF); }
                 }
-                for (size_t r = 0; r < rows; ++r) {
-                    index_storage[r] = 0;
-                }
+                for (size_t r = 0; r < rows; ++r) { index_storage[r] = 0; }
                 CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
                 for (size_t i = 0; i < rows * n; ++i) {
                     const double share = -0.4 / (double)(n - (size_t)masked), got = get(f, c.array[OUT], i);
@@ -953,9 +868,7 @@ int main(void)
             for (size_t k = 0; k < COUNT(lengths); ++k) {
                 const size_t n = lengths[k];
                 double loss = 0;
-                for (size_t i = 0; i < n; ++i) {
-                    x[i] = 1e7f - 1 - (float)(i % 3);
-                }
+                for (size_t i = 0; i < n; ++i) { x[i] = 1e7f - 1 - (float)(i % 3); }
                 x[n / 2] = 1e7f;
                 x[n - 1] = 1e7f + 1;
                 index_storage[0] = 0;
@@ -973,9 +886,7 @@ int main(void)
         for (size_t k = 0; k < COUNT(lengths); ++k) {
             call c = loss_call(f, lengths[k], NORMAL_1, ldexp(1, 60), 1);
             const size_t end = row_start(f, &c, X, ROWS - 1) + lengths[k];
-            for (size_t i = 0; i < end; ++i) {
-                set(f, c.array[X], i, get(f, c.array[X], i) / c.s.scale);
-            }
+            for (size_t i = 0; i < end; ++i) { set(f, c.array[X], i, get(f, c.array[X], i) / c.s.scale); }
             check_call(f, &c, expect_row, 0);
         }
     }
@@ -1001,16 +912,12 @@ int main(void)
         FOR_EACH_ISA(isa) {
             call c = call_of(f, 2, 20, NORMAL_4, 1);
             double once[40];
-            for (size_t i = 2; i < 40; i += 2) {
-                set_special(f, c.array[X], i, MINUS_INF);
-            }
+            for (size_t i = 2; i < 40; i += 2) { set_special(f, c.array[X], i, MINUS_INF); }
             index_storage[0] = index_storage[1] = 1;
             c.s.scale = 2;
             c.t.grad_scale = 1e-3;
             CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 20));
-            for (size_t i = 0; i < 40; ++i) {
-                once[i] = get(f, c.array[OUT], i);
-            }
+            for (size_t i = 0; i < 40; ++i) { once[i] = get(f, c.array[OUT], i); }
             c.t.grad_scale = f->size == 4 ? 1.5e38 : 1.7e307;
             CHECK(run_without_gradient(f, c) == MMAX_OK && f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 20));
             for (size_t i = 0; i < 40; ++i) {
@@ -1027,9 +934,7 @@ int main(void)
         static double x[ALONE];
         static int32_t zeros[ALONE];
         mmax_multimax_params p = mmax_multimax_identity(1);
-        for (size_t i = 0; i < ALONE; ++i) {
-            x[i] = 0.3;
-        }
+        for (size_t i = 0; i < ALONE; ++i) { x[i] = 0.3; }
         FOR_EACH_ISA(isa) {
             mmax_multimax_grads gp = {{0}, {0}, {0}, {0}};
             mmax_targets labels = mmax_labels(zeros);
@@ -1062,11 +967,8 @@ int main(void)
         }
     }
     TEST("in place, and without some of the outputs: the same bits") {
-        FOR_EACH_LOSS(f) FOR_EACH_ISA(isa)
-        {
-            FOR_EACH_LENGTH(n) {
-                check_variants(f, &params_of_order[f->order], n, laws[n % COUNT(laws)], n, 0);
-            }
+        FOR_EACH_LOSS(f) FOR_EACH_ISA(isa) {
+            FOR_EACH_LENGTH(n) { check_variants(f, &params_of_order[f->order], n, laws[n % COUNT(laws)], n, 0); }
             check_variants(f, &params_of_order[f->order], 4099, NORMAL_4, 1, 0); /* more than a block of exponentials */
             check_variants(f, &params_of_order[f->order], 9000, ONE_HOT, 2, 0);
         }
@@ -1076,8 +978,7 @@ int main(void)
         size_t page = (size_t)sysconf(_SC_PAGESIZE);
         char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON, -1, 0);
         CHECK(map != MAP_FAILED && mprotect(map + page, page, PROT_NONE) == 0, "no pages");
-        FOR_EACH_LOSS(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (n * f->size <= page && map != MAP_FAILED)
-        {
+        FOR_EACH_LOSS(f) FOR_EACH_ISA(isa) FOR_EACH_LENGTH(n) if (n * f->size <= page && map != MAP_FAILED) {
             call c = call_of(f, 2, n, NORMAL_1, n);
             void *x = map + page - n * f->size;
             memcpy(x, c.array[X], n * f->size);
@@ -1104,17 +1005,11 @@ int main(void)
             }
             for (size_t j = 0; j < COUNT(lengths); ++j) {
                 for (double width = 4; width <= 4e3; width *= 10) {
-                    for (size_t i = 0; i < lengths[j]; ++i) {
-                        set(f, long_x, i, width * random_normal());
-                    }
-                    if (width < 10 || j < 2) {
-                        check_log(f, lengths[j], 1, LOG_ULP, worst_ulp);
-                    }
+                    for (size_t i = 0; i < lengths[j]; ++i) { set(f, long_x, i, width * random_normal()); }
+                    if (width < 10 || j < 2) { check_log(f, lengths[j], 1, LOG_ULP, worst_ulp); }
                 }
             }
-            FOR_EACH_ISA(isa) {
-                NOTE("%-18s %-7s %6.3f ULP", f->name, mmax_isa_name((mmax_isa)isa), worst_ulp[isa]);
-            }
+            FOR_EACH_ISA(isa) { NOTE("%-18s %-7s %6.3f ULP", f->name, mmax_isa_name((mmax_isa)isa), worst_ulp[isa]); }
         }
     }
     TEST("log_softmax of two scores, where log(1 + v) must keep what 1 + v rounds away") {

@@ -28,14 +28,12 @@ static unsigned char *watched[AREAS], before[AREAS][GUARDED_BYTES];
 static size_t watched_bytes[AREAS];
 static sigjmp_buf after_fault;
 
-static void on_fault(int signal_number)
-{
+static void on_fault(int signal_number) {
     (void)signal_number;
     siglongjmp(after_fault, 1);
 }
 
-static int make_areas(void)
-{
+static int make_areas(void) {
     struct sigaction action;
     for (int a = 0; a < AREAS; ++a) {
         size_t size = GUARDED_BYTES + 2 * GUARD_BYTES;
@@ -51,18 +49,14 @@ static int make_areas(void)
 }
 
 /* Whether the call comes back without a fault. */
-static int survives(const function *f, const call *c, volatile mmax_status *status)
-{
-    if (sigsetjmp(after_fault, 1) != 0) {
-        return 0;
-    }
+static int survives(const function *f, const call *c, volatile mmax_status *status) {
+    if (sigsetjmp(after_fault, 1) != 0) { return 0; }
     *status = f->run(c);
     return 1;
 }
 
 /* A copy of `size` bytes in area a: at its end, or at its start. */
-static void *guarded(area a, const void *from, size_t size, int at_end)
-{
+static void *guarded(area a, const void *from, size_t size, int at_end) {
     watched_bytes[a] = size + SLACK;
     watched[a] = areas[a] + (at_end ? GUARDED_BYTES - watched_bytes[a] : 0);
     memset(watched[a], 0x6b, watched_bytes[a]);
@@ -75,8 +69,7 @@ static void *guarded(area a, const void *from, size_t size, int at_end)
  * The rows of c into the guarded areas, `gap` entries between rows. The last row of the inputs holds only `last`
  * entries, so that what lies past its length is in the guard page when the array stands at the end.
  */
-static call guard(const function *f, const call *c, size_t gap, const uint32_t *lengths, int at_end)
-{
+static call guard(const function *f, const call *c, size_t gap, const uint32_t *lengths, int at_end) {
     static unsigned char rows[GUARDED_BYTES + GUARD_BYTES];
     call g = *c;
     size_t n = c->s.cols, stride = n + gap, last = lengths ? lengths[c->s.rows - 1] : n;
@@ -91,17 +84,14 @@ static call guard(const function *f, const call *c, size_t gap, const uint32_t *
     }
     g.per_row = guarded(A_PER_ROW, c->per_row, c->s.rows * sizeof *c->per_row, at_end);
     g.gp = guarded(A_GP, c->gp, sizeof *c->gp, at_end);
-    if (c->p) {
-        g.p = guarded(A_PARAMS, c->p, sizeof *c->p, at_end);
-    }
+    if (c->p) { g.p = guarded(A_PARAMS, c->p, sizeof *c->p, at_end); }
     g.t.index = guarded(A_INDEX, c->t.index, c->s.rows * sizeof *c->t.index, at_end);
     g.s.lengths = lengths ? guarded(A_LENGTHS, lengths, c->s.rows * sizeof *lengths, at_end) : NULL;
     return g;
 }
 
 /* The bytes that a call may have changed: the rows of its outputs. Everything else is as it was. */
-static void check_untouched(const function *f, const call *g)
-{
+static void check_untouched(const function *f, const call *g) {
     mmax_shape shape = g->s;
     for (int a = 0; a < AREAS; ++a) {
         size_t row_bytes = 0, stride_bytes = 1, rows = g->s.rows, i = 0;
@@ -122,9 +112,7 @@ static void check_untouched(const function *f, const call *g)
             size_t from_start = (size_t)(watched[a] + i - start);
             int writable = row_bytes && watched[a] + i >= start && from_start / stride_bytes < rows &&
                            from_start % stride_bytes < row_bytes;
-            if (!writable && watched[a][i] != before[a][i]) {
-                break;
-            }
+            if (!writable && watched[a][i] != before[a][i]) { break; }
         }
         CHECK(i == watched_bytes[a], AT ": a byte of area %d changed", AT_ARGS(f, g->s.cols), a);
     }
@@ -132,13 +120,10 @@ static void check_untouched(const function *f, const call *g)
 
 /* Logits of which some are masked or, with `all`, which are all the same. */
 static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, const uint32_t *lengths, int at_end,
-                          special all)
-{
+                          special all) {
     volatile mmax_status status = MMAX_ERR_NULL;
     call c = call_of(f, rows, n, MASKED, 50), g;
-    for (size_t i = 0; all != SPECIALS && i < rows * n; ++i) {
-        set_special(f, c.array[X], i, all);
-    }
+    for (size_t i = 0; all != SPECIALS && i < rows * n; ++i) { set_special(f, c.array[X], i, all); }
     for (size_t row = 0; row < rows; ++row) {
         int32_t active = (int32_t)(lengths ? lengths[row] : n);
         index_storage[row] = active ? index_storage[row] % active : -1;
@@ -149,13 +134,10 @@ static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, 
     CHECK(survives(f, &g, &status), AT ": fault, rows %u, gap %u, at %s%s", AT_ARGS(f, n), (unsigned)rows,
           (unsigned)gap, at_end ? "the end" : "the start", lengths ? ", lengths" : "");
     CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, n), mmax_status_string(status));
-    if (n < 20 || n % 16 == 1) {
-        check_untouched(f, &g);
-    }
+    if (n < 20 || n % 16 == 1) { check_untouched(f, &g); }
 }
 
-static void check_length(const function *f, size_t n)
-{
+static void check_length(const function *f, size_t n) {
     for (int at_end = 0; at_end < 2; ++at_end) {
         const uint32_t full[ROWS] = {(uint32_t)n, (uint32_t)n, (uint32_t)n};
         const uint32_t shorter[ROWS] = {(uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
@@ -173,21 +155,16 @@ static void check_length(const function *f, size_t n)
         check_guarded(f, n, ROWS, 0, half, at_end, PLUS_INF);
         if (n <= 65) { /* short rows may be worked on together */
             uint32_t lengths[SEVERAL];
-            for (size_t row = 0; row < SEVERAL; ++row) {
-                lengths[row] = (uint32_t)(n - row * 5 % n);
-            }
+            for (size_t row = 0; row < SEVERAL; ++row) { lengths[row] = (uint32_t)(n - row * 5 % n); }
             check_guarded(f, n, SEVERAL, 0, lengths, at_end, SPECIALS);
             check_guarded(f, n, SEVERAL, GAP, NULL, at_end, SPECIALS);
         }
-        if (n <= 16) {
-            check_guarded(f, n, MAX_ROWS, GAP, NULL, at_end, SPECIALS);
-        }
+        if (n <= 16) { check_guarded(f, n, MAX_ROWS, GAP, NULL, at_end, SPECIALS); }
     }
 }
 
 /* An output in place: the input's area holds it, and ends at the guard page. */
-static void check_in_place(const function *f, size_t n, role in)
-{
+static void check_in_place(const function *f, size_t n, role in) {
     volatile mmax_status status = MMAX_ERR_NULL;
     call c = call_of(f, ROWS, n, NORMAL_4, 51), g;
     for (int at_end = 0; at_end < 2; ++at_end) {
@@ -204,14 +181,11 @@ static void check_in_place(const function *f, size_t n, role in)
     }
 }
 
-static void test_memory(void)
-{
+static void test_memory(void) {
     TEST("guard pages before and after every array; gaps, inputs and unused arrays keep their bytes") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
-                for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
-                    check_length(f, n);
-                }
+                for (size_t n = 1; n <= 131; n += LENGTH_STEP) { check_length(f, n); }
                 check_length(f, 257);
                 check_length(f, 1000);
             }
@@ -221,15 +195,12 @@ static void test_memory(void)
             FOR_EACH_ISA(isa)
                 for (size_t n = 1; n <= 131; n += LENGTH_STEP)
                     for (int r = GY; r <= X; ++r) {
-                        if (has(f, HAS_OUT) && has(f, 1u << r)) {
-                            check_in_place(f, n, (role)r);
-                        }
+                        if (has(f, HAS_OUT) && has(f, 1u << r)) { check_in_place(f, n, (role)r); }
                     }
     }
 }
 
-int main(void)
-{
+int main(void) {
     if (!make_areas()) {
         NOTE("no guard pages to be had: skipped");
         return check_report();
@@ -240,11 +211,8 @@ int main(void)
 
 #else
 
-int main(void)
-{
-    FOR_EACH_FUNCTION(f) {
-        CHECK(f->run != NULL, "%s", f->name);
-    }
+int main(void) {
+    FOR_EACH_FUNCTION(f) { CHECK(f->run != NULL, "%s", f->name); }
     NOTE("no guard pages on this system: skipped");
     return check_report();
 }

@@ -10,16 +10,14 @@ enum { TRIALS = 60 };
 
 static double y_storage[2][MAX_ENTRIES];
 
-static const function *of_type(const char *name, int f64)
-{
+static const function *of_type(const char *name, int f64) {
     char full[64];
     sprintf(full, "%s_%s", name, f64 ? "f64" : "f32");
     return function_named(full);
 }
 
 /* Metric `name` of y = phi(scale * x) with the parameters of c, on the x of c. */
-static double metric(const char *name, const function *phi, const call *c, double epsilon, double reference)
-{
+static double metric(const char *name, const function *phi, const call *c, double epsilon, double reference) {
     const function *f = of_type(name, phi->size == 8);
     call m = *c;
     double value = 0;
@@ -34,8 +32,7 @@ static double metric(const char *name, const function *phi, const call *c, doubl
 
 static double tolerance(const function *f) { return 100 * eps_of(f); }
 
-static double mean_below(const function *f, const call *c, double bound, size_t *count)
-{
+static double mean_below(const function *f, const call *c, double bound, size_t *count) {
     double sum = 0;
     *count = 0;
     for (size_t i = 0; i < c->s.cols; ++i) {
@@ -46,8 +43,7 @@ static double mean_below(const function *f, const call *c, double bound, size_t 
     return *count ? sum / (double)*count : 0;
 }
 
-static double extreme(const function *f, const call *c, int sign)
-{
+static double extreme(const function *f, const call *c, int sign) {
     double e = get(f, c->array[X], 0);
     for (size_t i = 1; i < c->s.cols; ++i) {
         double x = get(f, c->array[X], i);
@@ -58,8 +54,7 @@ static double extreme(const function *f, const call *c, int sign)
 
 /* ==== MultiMax, sections 3.2 and 4.2, appendix B ==== */
 
-static void test_temperature(void)
-{
+static void test_temperature(void) {
     TEST("proposition 3.5: a higher temperature raises multi-modality and lowers sparsity of softmax") {
         FOR_EACH_ISA(isa)
             for (int k = 0; k < 2 * TRIALS; ++k) {
@@ -85,8 +80,7 @@ static void test_temperature(void)
 
 /* The scale at which softmax is as sparse as `sparsity` says: it grows with the scale (proposition 3.5). */
 static double scale_of_sparsity(const function *softmax, const call *c, double epsilon, double reference,
-                                double sparsity)
-{
+                                double sparsity) {
     call s = *c;
     double low = 1, high = 64;
     for (int k = 0; k < 40; ++k) {
@@ -100,8 +94,7 @@ static double scale_of_sparsity(const function *softmax, const call *c, double e
     return high;
 }
 
-static void test_multimax_l(void)
-{
+static void test_multimax_l(void) {
     /*
      * The second statement compares with SoftMax at temperature 1, where it does not hold as written: what term (1)
      * takes from small entries goes to large ones, and with it every difference y_max - y_n grows by the same factor.
@@ -128,9 +121,7 @@ static void test_multimax_l(void)
                 CHECK(s >= s_softmax - tolerance(softmax), AT ": sparsity %g, softmax %g", AT_ARGS(multimax, n), s,
                       s_softmax);
                 m = metric("multimodality", multimax, &c, p.b[0], 0);
-                if (is_nan_double(m)) {
-                    continue; /* one large entry only */
-                }
+                if (is_nan_double(m)) { continue; /* one large entry only */ }
                 c.s.scale = scale_of_sparsity(softmax, &c, epsilon, 1 / (double)n, s);
                 m_softmax = metric("multimodality", softmax, &c, p.b[0], 0);
                 CHECK(m >= m_softmax - tolerance(softmax), AT ": multi-modality %g, softmax as sparse %g",
@@ -141,8 +132,7 @@ static void test_multimax_l(void)
     }
 }
 
-static void test_multimax(void)
-{
+static void test_multimax(void) {
     TEST("proposition 4.3, t_b > 1 and t_d < 1: sparser than SoftMax, more multi-modal than with term (1) alone") {
         unsigned tried = 0;
         FOR_EACH_ISA(isa)
@@ -170,9 +160,7 @@ static void test_multimax(void)
                     CHECK(m >= m_first - tolerance(softmax) || is_nan_double(m),
                           AT ": multi-modality %g, without term (2) %g", AT_ARGS(multimax, n), m, m_first);
                 }
-                if (small == 0 || extreme(softmax, &c, -1) >= epsilon || top <= p.d[0]) {
-                    continue;
-                }
+                if (small == 0 || extreme(softmax, &c, -1) >= epsilon || top <= p.d[0]) { continue; }
                 s = metric("sparsity", multimax, &c, epsilon, 1 / (double)n);
                 s_softmax = metric("sparsity", softmax, &c, epsilon, 1 / (double)n);
                 CHECK(s >= s_softmax - tolerance(softmax), AT ": sparsity %g, softmax %g", AT_ARGS(multimax, n), s,
@@ -185,8 +173,7 @@ static void test_multimax(void)
 
 /* ==== supports and the projection ==== */
 
-static void test_supports(void)
-{
+static void test_supports(void) {
     TEST("the support of entmax15 lies between that of sparsemax and that of softmax, which is full") {
         FOR_EACH_ISA(isa)
             FOR_EACH_LENGTH(n)
@@ -208,8 +195,7 @@ static void test_supports(void)
     }
 }
 
-static double squared_distance(const function *f, const call *c, const double *q)
-{
+static double squared_distance(const function *f, const call *c, const double *q) {
     double sum = 0;
     for (size_t i = 0; i < c->s.cols; ++i) {
         double d = get(f, c->array[X], i) - q[i];
@@ -219,24 +205,18 @@ static double squared_distance(const function *f, const call *c, const double *q
 }
 
 /* q becomes a point of the simplex, seldom inside: a random convex combination with y, or of a few corners. */
-static void random_simplex_point(double *q, const double *y, size_t n)
-{
+static void random_simplex_point(double *q, const double *y, size_t n) {
     double weight = random_below(2) ? random_uniform() : 1, left = 1;
-    for (size_t i = 0; i < n; ++i) {
-        q[i] = 0;
-    }
+    for (size_t i = 0; i < n; ++i) { q[i] = 0; }
     for (int corner = 0; corner < 8; ++corner) {
         double part = corner == 7 ? left : left * random_uniform();
         q[random_below(n)] += part;
         left -= part;
     }
-    for (size_t i = 0; i < n; ++i) {
-        q[i] = weight * q[i] + (1 - weight) * y[i];
-    }
+    for (size_t i = 0; i < n; ++i) { q[i] = weight * q[i] + (1 - weight) * y[i]; }
 }
 
-static void test_projection(void)
-{
+static void test_projection(void) {
     TEST("sparsemax is the nearest point of the simplex: no random point is nearer, and the KKT conditions hold") {
         static double y[MAX_ENTRIES], q[MAX_ENTRIES];
         FOR_EACH_ISA(isa)
@@ -271,13 +251,11 @@ static void test_projection(void)
 
 /* ==== order, permutations, sign ==== */
 
-static int is_monotone(const function *f)
-{
+static int is_monotone(const function *f) {
     return (f->kind == FORWARD || f->kind == LOGARITHM) && f->order != 2; /* order 2's default parameters are not */
 }
 
-static void test_order(void)
-{
+static void test_order(void) {
     TEST("monotone functions preserve order, to within rounding") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -380,9 +358,7 @@ static void test_order(void)
                     call c = call_of(f, 1, n, k / 2 == MASKED ? EQUAL : (law)(k / 2), 87), minus = c;
                     minus.array[OUT] = y_storage[0];
                     CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
-                    for (size_t i = 0; i < n; ++i) {
-                        set(f, c.array[X], i, -get(f, c.array[X], i));
-                    }
+                    for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, -get(f, c.array[X], i)); }
                     CHECK(f->run(&minus) == MMAX_OK, AT, AT_ARGS(f, n));
                     for (size_t i = 0; i < n; ++i) {
                         double a = get(f, c.array[OUT], i), b = get(f, minus.array[OUT], i);
@@ -393,8 +369,7 @@ static void test_order(void)
     }
 }
 
-int main(void)
-{
+int main(void) {
     test_temperature();
     test_multimax_l();
     test_multimax();

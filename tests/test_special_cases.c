@@ -13,73 +13,52 @@ static unsigned char masked[MAX_ENTRIES];
 static double shadow[ARRAYS][MAX_ENTRIES];
 
 /* Whether entry i does not take part: -inf in a forward function, y = 0 (or its logarithm -inf) in a backward one. */
-static int is_masked(const function *f, const call *c, size_t i)
-{
-    if (f->kind == LOG_BACKWARD) {
-        return is_special(f, c->array[Y], i, MINUS_INF);
-    }
-    if (f->kind == BACKWARD && !has(f, MASKED_BY_X)) {
-        return magnitude_bits(f, c->array[Y], i) == 0;
-    }
+static int is_masked(const function *f, const call *c, size_t i) {
+    if (f->kind == LOG_BACKWARD) { return is_special(f, c->array[Y], i, MINUS_INF); }
+    if (f->kind == BACKWARD && !has(f, MASKED_BY_X)) { return magnitude_bits(f, c->array[Y], i) == 0; }
     return is_special(f, c->array[X], i, MINUS_INF);
 }
 
-static void note_masks(const function *f, const call *c, size_t n)
-{
-    for (size_t i = 0; i < n; ++i) {
-        masked[i] = (unsigned char)is_masked(f, c, i);
-    }
+static void note_masks(const function *f, const call *c, size_t n) {
+    for (size_t i = 0; i < n; ++i) { masked[i] = (unsigned char)is_masked(f, c, i); }
 }
 
-static void expect_output(const function *f, const call *c, size_t n)
-{
-    for (size_t i = 0; i < n; ++i) {
-        expected[i] = get_bits(f, c->array[OUT], i);
-    }
+static void expect_output(const function *f, const call *c, size_t n) {
+    for (size_t i = 0; i < n; ++i) { expected[i] = get_bits(f, c->array[OUT], i); }
 }
 
-static size_t first_difference(const function *f, const void *a, size_t n)
-{
+static size_t first_difference(const function *f, const void *a, size_t n) {
     size_t i = 0;
-    while (i < n && get_bits(f, a, i) == expected[i]) {
-        ++i;
-    }
+    while (i < n && get_bits(f, a, i) == expected[i]) { ++i; }
     return i;
 }
 
 /* The first n entries of OUT hold the bits of `expected`. */
-static void check_output(const function *f, const call *c, size_t n, const char *what)
-{
+static void check_output(const function *f, const call *c, size_t n, const char *what) {
     size_t i = has(f, HAS_OUT) ? first_difference(f, c->array[OUT], n) : n;
     CHECK(i == n, AT ": %s: entry %u is %llx, not %llx", AT_ARGS(f, c->s.cols), what, (unsigned)i,
           (unsigned long long)get_bits(f, c->array[OUT], i), (unsigned long long)expected[i]);
 }
 
-static void check_ok(const function *f, const call *c)
-{
+static void check_ok(const function *f, const call *c) {
     mmax_status status = f->run(c);
     CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, c->s.cols), mmax_status_string(status));
 }
 
-static int near_to(const function *f, double a, double b, double ulps)
-{
+static int near_to(const function *f, double a, double b, double ulps) {
     return fabs(a - b) <= ulps * eps_of(f) * (1 + fabs(b)) || bits_of(a) == bits_of(b);
 }
 
 static size_t row_start(const function *f, size_t row, size_t cols) { return row * cols * f->size; }
 
-static void *row_of(const function *f, const call *c, role r, size_t row)
-{
+static void *row_of(const function *f, const call *c, role r, size_t row) {
     return (char *)c->array[r] + row_start(f, row, c->s.cols);
 }
 
 /* c's row alone; its arrays are those of c. */
-static call row_alone(const function *f, const call *c, size_t row, size_t cols)
-{
+static call row_alone(const function *f, const call *c, size_t row, size_t cols) {
     call one = *c;
-    for (int r = 0; r < ARRAYS; ++r) {
-        one.array[r] = row_of(f, c, (role)r, row);
-    }
+    for (int r = 0; r < ARRAYS; ++r) { one.array[r] = row_of(f, c, (role)r, row); }
     one.per_row = c->per_row + row;
     one.t.index = c->t.index + row;
     one.s = mmax_row(cols);
@@ -91,8 +70,7 @@ static call row_alone(const function *f, const call *c, size_t row, size_t cols)
 
 enum { FIRST, LAST, EVERY_THIRD, ALL_BUT_ONE, RANDOM_HALF, FIRST_HALF, PATTERNS };
 
-static int in_pattern(int pattern, size_t i, size_t n)
-{
+static int in_pattern(int pattern, size_t i, size_t n) {
     switch (pattern) {
     case FIRST: return i == 0;
     case LAST: return i == n - 1;
@@ -104,19 +82,15 @@ static int in_pattern(int pattern, size_t i, size_t n)
 }
 
 /* Takes the masked entries out: the row that a masked row must be equal to, up to the order of additions. */
-static size_t compress(const function *f, const call *c, role r, size_t n)
-{
+static size_t compress(const function *f, const call *c, role r, size_t n) {
     size_t kept = 0;
     for (size_t i = 0; i < n; ++i) {
-        if (!masked[i]) {
-            set_bits(f, shadow[r], kept++, get_bits(f, c->array[r], i));
-        }
+        if (!masked[i]) { set_bits(f, shadow[r], kept++, get_bits(f, c->array[r], i)); }
     }
     return kept;
 }
 
-static void check_counts_nowhere(const function *f, size_t n, int pattern)
-{
+static void check_counts_nowhere(const function *f, size_t n, int pattern) {
     static double compressed_gx[MAX_ENTRIES];
     call c = call_of(f, 1, n, NORMAL_4, (uint64_t)pattern);
     call whole;
@@ -132,12 +106,8 @@ static void check_counts_nowhere(const function *f, size_t n, int pattern)
     }
     memset(&zero_gp, 0, sizeof zero_gp);
     c.t.label_smoothing = 0.1;
-    for (int r = GY; r <= X; ++r) {
-        kept = compress(f, &c, (role)r, n);
-    }
-    if (kept == 0) {
-        return;
-    }
+    for (int r = GY; r <= X; ++r) { kept = compress(f, &c, (role)r, n); }
+    if (kept == 0) { return; }
     make_y(f, &c);
     check_ok(f, &c);
     whole = c;
@@ -176,15 +146,12 @@ static void check_counts_nowhere(const function *f, size_t n, int pattern)
     }
 }
 
-static void test_masks(void)
-{
+static void test_masks(void) {
     TEST("x = -inf: y = 0 and gx = 0 exactly, and the entry counts nowhere; seglu keeps -inf") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n) {
-                    for (int pattern = 0; pattern < PATTERNS; ++pattern) {
-                        check_counts_nowhere(f, n, pattern);
-                    }
+                    for (int pattern = 0; pattern < PATTERNS; ++pattern) { check_counts_nowhere(f, n, pattern); }
                 }
     }
 }
@@ -193,15 +160,12 @@ static void test_masks(void)
 
 /* Four rows, one of them empty, or more that are not: whole groups of any width and one row, or a part of a group. */
 enum { GROUPS_AND_ONE = 17, SEVERAL = 23 };
-static void check_lengths(const function *f, size_t n, size_t rows)
-{
+static void check_lengths(const function *f, size_t n, size_t rows) {
     uint32_t lengths[SEVERAL] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
     call c = call_of(f, rows, n, NORMAL_4, 5);
     c.s.lengths = lengths;
     for (size_t row = 0; row < rows; ++row) {
-        if (rows > 4) {
-            lengths[row] = (uint32_t)(n - row * 5 % n);
-        }
+        if (rows > 4) { lengths[row] = (uint32_t)(n - row * 5 % n); }
         index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
     }
     make_y(f, &c);
@@ -216,12 +180,8 @@ static void check_lengths(const function *f, size_t n, size_t rows)
     for (size_t row = 0; row < rows; ++row) {
         call one = row_alone(f, &c, row, lengths[row]);
         double in_batch = row_storage[row];
-        for (size_t i = lengths[row]; i < n; ++i) {
-            expected[i] = empty_bits(f);
-        }
-        for (size_t i = 0; i < lengths[row]; ++i) {
-            expected[i] = get_bits(f, one.array[OUT], i);
-        }
+        for (size_t i = lengths[row]; i < n; ++i) { expected[i] = empty_bits(f); }
+        for (size_t i = 0; i < lengths[row]; ++i) { expected[i] = get_bits(f, one.array[OUT], i); }
         one.s.cols = n;
         check_output(f, &one, n, "past the length");
         one.s.cols = lengths[row];
@@ -237,8 +197,7 @@ static void check_lengths(const function *f, size_t n, size_t rows)
     }
 }
 
-static void test_lengths(void)
-{
+static void test_lengths(void) {
     TEST("entries past lengths[r] are never read; y and gx are 0 there, -inf in the log functions") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -273,8 +232,7 @@ static void test_lengths(void)
 
 /* ==== rows with no active entry ==== */
 
-static void test_no_active_entry(void)
-{
+static void test_no_active_entry(void) {
     TEST("a row with no active entry: y = 0 and gx = 0, -inf in the log functions, and nothing is added to gp") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -306,8 +264,7 @@ static void test_no_active_entry(void)
 /* ==== NaN and +inf ==== */
 
 /* How many of the gradients of parameters that the function has are NaN. */
-static int count_nan_gp(const function *f)
-{
+static int count_nan_gp(const function *f) {
     int count = 0;
     for (int i = 0; i < f->order; ++i) {
         count += is_nan_double(gp_storage.t_b[i]) + is_nan_double(gp_storage.t_d[i]);
@@ -321,8 +278,7 @@ static int is_unweighted(const function *f) { return has(f, HAS_Y) && f->order >
 
 /* Entry `at` of row 1 of role r becomes special: the result is that of `clean`, but for row 1, or entry `at` alone. */
 static void check_poisoned(const function *f, const call *c, role r, size_t at, special which,
-                           const double *clean_value)
-{
+                           const double *clean_value) {
     size_t n = c->s.cols, i = n + at;
     uint64_t before = get_bits(f, c->array[r], i);
     set_special(f, c->array[r], i, which);
@@ -338,9 +294,7 @@ static void check_poisoned(const function *f, const call *c, role r, size_t at, 
     }
     check_output(f, c, 3 * n, "NaN row");
     for (size_t k = 0; k < n; ++k) {
-        if (!has(f, ELEMENTWISE) || k == at) {
-            expected[n + k] = get_bits(f, shadow[OUT], k);
-        }
+        if (!has(f, ELEMENTWISE) || k == at) { expected[n + k] = get_bits(f, shadow[OUT], k); }
     }
     if (has(f, HAS_GP)) {
         int nan = count_nan_gp(f);
@@ -354,8 +308,7 @@ static void check_poisoned(const function *f, const call *c, role r, size_t at, 
     set_bits(f, c->array[r], i, before);
 }
 
-static void poison_every_position(const function *f, size_t n, law l, double scale)
-{
+static void poison_every_position(const function *f, size_t n, law l, double scale) {
     call c = call_of(f, 3, n, l, 7);
     double clean_value[3];
     size_t step = n > 131 ? 37 : 1;
@@ -363,9 +316,7 @@ static void poison_every_position(const function *f, size_t n, law l, double sca
     make_y(f, &c);
     check_ok(f, &c);
     memcpy(clean_value, row_storage, sizeof clean_value);
-    if (has(f, HAS_OUT)) {
-        expect_output(f, &c, 3 * n);
-    }
+    if (has(f, HAS_OUT)) { expect_output(f, &c, 3 * n); }
     note_masks(f, &c, 3 * n);
     for (size_t k = 0; k < n; k += step) {
         size_t at = n - 1 - k;
@@ -380,28 +331,21 @@ static void poison_every_position(const function *f, size_t n, law l, double sca
     }
 }
 
-static void test_nan_rows(void)
-{
+static void test_nan_rows(void) {
     TEST("NaN or +inf in an active entry: the row's active entries are the quiet NaN, other rows untouched") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
-                FOR_EACH_LENGTH(n) {
-                    poison_every_position(f, n, NORMAL_4, 1);
-                }
+                FOR_EACH_LENGTH(n) { poison_every_position(f, n, NORMAL_4, 1); }
     }
     TEST("the same in rows that hold masks: masked entries stay masked, and NaN wins over a masked target") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
-                FOR_EACH_LENGTH(n) {
-                    poison_every_position(f, n, MASKED, 1);
-                }
+                FOR_EACH_LENGTH(n) { poison_every_position(f, n, MASKED, 1); }
     }
     TEST("the same where scale is so small that every finite score is near to 0") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
-                for (size_t n = 2; n < 40; n += 7) {
-                    poison_every_position(f, n, MASKED, ldexp(1, -60));
-                }
+                for (size_t n = 2; n < 40; n += 7) { poison_every_position(f, n, MASKED, ldexp(1, -60)); }
     }
     TEST("the same where every finite score is beyond T's range") {
         FOR_EACH_FUNCTION(f)
@@ -409,18 +353,12 @@ static void test_nan_rows(void)
                 for (size_t n = 2; n < 300; n += n < 40 ? 1 : 37) {
                     size_t at = random_below(n), wrong = 0;
                     call c = call_of(f, 1, n, EQUAL, 8);
-                    if (!has(f, PROBABILITY) && f->kind != LOGARITHM && f->kind != LOSS) {
-                        continue;
-                    }
-                    for (size_t i = 0; i < n; ++i) {
-                        set(f, c.array[X], i, -0.9 * largest(f));
-                    }
+                    if (!has(f, PROBABILITY) && f->kind != LOGARITHM && f->kind != LOSS) { continue; }
+                    for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, -0.9 * largest(f)); }
                     set_special(f, c.array[X], at, QUIET_NAN);
                     c.s.scale = 4;
                     check_ok(f, &c);
-                    for (size_t i = 0; i < n; ++i) {
-                        wrong += !is_special(f, c.array[OUT], i, QUIET_NAN);
-                    }
+                    for (size_t i = 0; i < n; ++i) { wrong += !is_special(f, c.array[OUT], i, QUIET_NAN); }
                     CHECK(!wrong, AT ": NaN at %u, %u entries are not", AT_ARGS(f, n), (unsigned)at, (unsigned)wrong);
                 }
     }
@@ -443,8 +381,7 @@ static void test_nan_rows(void)
 
 /* ==== backward ==== */
 
-static void test_backward(void)
-{
+static void test_backward(void) {
     static const law laws[] = {MASKED, NORMAL_32, ONE_HOT, EQUAL};
     TEST("backward: where y = 0 (tanhmax, seglu: where x = -inf), gx = 0, gp gets nothing and gy is not used") {
         FOR_EACH_FUNCTION(f)
@@ -453,14 +390,10 @@ static void test_backward(void)
                     for (size_t l = 0; l < COUNT(laws); ++l) {
                         call c = call_of(f, 1, n, laws[l], 8);
                         mmax_multimax_grads zero_gy;
-                        if (!has(f, HAS_GY)) {
-                            continue;
-                        }
+                        if (!has(f, HAS_GY)) { continue; }
                         note_masks(f, &c, n);
                         for (size_t i = 0; i < n; ++i) {
-                            if (masked[i]) {
-                                set_bits(f, c.array[GY], i, 0);
-                            }
+                            if (masked[i]) { set_bits(f, c.array[GY], i, 0); }
                         }
                         check_ok(f, &c);
                         expect_output(f, &c, n);
@@ -487,9 +420,7 @@ static void test_backward(void)
                         mmax_multimax_params p = mmax_multimax_identity(2);
                         p.t_b[1] = p.b[1] = large;
                         c.p = &p;
-                        for (size_t i = 0; i < n; i += 2) {
-                            set_bits(f, c.array[Y], i, 0);
-                        }
+                        for (size_t i = 0; i < n; i += 2) { set_bits(f, c.array[Y], i, 0); }
                         check_ok(f, &c);
                         for (size_t i = 0; i < n; i += 2) {
                             CHECK(get_bits(f, c.array[OUT], i) == 0, AT ": entry %u is %g", AT_ARGS(f, n), (unsigned)i,
@@ -501,8 +432,7 @@ static void test_backward(void)
 
 /* ==== losses ==== */
 
-static void test_losses(void)
-{
+static void test_losses(void) {
     TEST("an ignored row gives loss 0 and gradient 0, whatever it holds; gp gets nothing") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -555,8 +485,7 @@ static void test_losses(void)
 
 /* ==== rows = 0 or cols = 0 ==== */
 
-static void test_nothing_to_do(void)
-{
+static void test_nothing_to_do(void) {
     TEST("rows = 0 or cols = 0: MMAX_OK before any other check, nothing touched, pointers may be NULL") {
         static const size_t shapes[][2] = {{0, 0}, {0, 5}, {5, 0}, {0, SIZE_MAX}, {SIZE_MAX, 0}};
         FOR_EACH_FUNCTION(f)
@@ -576,9 +505,7 @@ static void test_nothing_to_do(void)
                     memset(&gp_storage, 0x5a, sizeof gp_storage);
                     memcpy(shadow[0], row_storage, sizeof row_storage);
                     memcpy(shadow[1], &gp_storage, sizeof gp_storage);
-                    for (int r = 0; r < ARRAYS; ++r) {
-                        c.array[r] = four; /* all overlap */
-                    }
+                    for (int r = 0; r < ARRAYS; ++r) { c.array[r] = four; /* all overlap */ }
                     c.per_row = row_storage;
                     c.gp = &gp_storage;
                     c.p = &bad;
@@ -614,9 +541,7 @@ static void test_nothing_to_do(void)
                     expect_output(f, &c, 2 * n);
                     c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = n == 1 ? SIZE_MAX : 1;
                     for (int r = 0; r < ARRAYS; ++r) {
-                        if (has(f, 1u << r)) {
-                            *stride_of(f, &c.s, (role)r) = 0;
-                        }
+                        if (has(f, 1u << r)) { *stride_of(f, &c.s, (role)r) = 0; }
                     }
                     check_ok(f, &c);
                     check_output(f, &c, 2 * n, "foreign strides");
@@ -626,8 +551,7 @@ static void test_nothing_to_do(void)
 
 /* ==== the mean of a masked row ==== */
 
-static void test_masked_mean(void)
-{
+static void test_masked_mean(void) {
     TEST("evsoftmax: the mean is that of the active entries, also where their sum overflows") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -639,9 +563,7 @@ static void test_masked_mean(void)
                         for (size_t i = 0; i < n; ++i) {
                             set(f, c.array[X], i, (i % 3 == 0 ? 0.9 : 0.5) * unit);
                             above += i % 3 == 0;
-                            if (i % 3 == 2) {
-                                set_special(f, c.array[X], i, MINUS_INF);
-                            }
+                            if (i % 3 == 2) { set_special(f, c.array[X], i, MINUS_INF); }
                         }
                         c.s.scale = 1 / unit;
                         check_ok(f, &c);
@@ -657,8 +579,7 @@ static void test_masked_mean(void)
 
 /* ==== weights of masked entries ==== */
 
-static void test_masked_weights(void)
-{
+static void test_masked_weights(void) {
     TEST("backward with the logits: what y is where they are masked counts nowhere") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -690,8 +611,7 @@ static void test_masked_weights(void)
 /* ==== all entries equal, values of any size ==== */
 
 /* MultiMax with t = 1: huge scores pass through unchanged. The kinks are as far out as they can be. */
-static mmax_multimax_params far_identity(const function *f)
-{
+static mmax_multimax_params far_identity(const function *f) {
     mmax_multimax_params p = mmax_multimax_identity(f->order);
     p.b[0] = p.d[1] = 0.9 * largest(f);
     p.b[1] = p.d[0] = -0.9 * largest(f);
@@ -700,17 +620,14 @@ static mmax_multimax_params far_identity(const function *f)
 
 /* gx of equal weights, where it is what gy less its mean comes to, from gy up to the largest number. The test itself
  * counts in units of 2^512, since not every long double has more range. */
-static void check_large_gradient(const function *f, size_t n)
-{
+static void check_large_gradient(const function *f, size_t n) {
     const int whole = strncmp(f->name, "sparsemax", 9) == 0 || f->kind == LOG_BACKWARD;
     const double unit = f->size == 4 ? 1 : ldexp(1, -512);
     call c = call_of(f, 1, n, EQUAL, 15);
     double mean = 0;
     double weight = whole ? 1 : 1 / (double)n;
     weight = strncmp(f->name, "entmax15", 8) == 0 ? sqrt(weight) : weight;
-    if (strncmp(f->name, "tanhmax", 7) == 0) {
-        return;
-    }
+    if (strncmp(f->name, "tanhmax", 7) == 0) { return; }
     c.s.scale = 0.125;
     for (size_t i = 0; i < n; ++i) {
         set(f, c.array[GY], i, (2 * random_uniform() - 1) * largest(f));
@@ -725,8 +642,7 @@ static void check_large_gradient(const function *f, size_t n)
     }
 }
 
-static void test_values(void)
-{
+static void test_values(void) {
     TEST("all entries equal: softmax, sparsemax, entmax15, evsoftmax, multimax give 1/n each") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -748,12 +664,8 @@ static void test_values(void)
                         for (size_t k = 0; k < COUNT(values); ++k) {
                             call c = call_of(f, 1, n, EQUAL, 12);
                             mmax_multimax_params p = far_identity(f);
-                            if (fabs(values[k]) > 1e9) {
-                                c.p = &p;
-                            }
-                            for (size_t i = 0; i < n; ++i) {
-                                set(f, c.array[X], i, values[k]);
-                            }
+                            if (fabs(values[k]) > 1e9) { c.p = &p; }
+                            for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, values[k]); }
                             check_ok(f, &c);
                             for (size_t i = 0; i < n; ++i) {
                                 double y = get(f, c.array[OUT], i) * (double)n;
@@ -771,9 +683,7 @@ static void test_values(void)
                         call c = call_of(f, 1, n, ANY_SIZE, 13);
                         mmax_multimax_params p = far_identity(f);
                         int logarithm = f->kind == LOGARITHM || f->kind == LOSS;
-                        if (!far && (!f->order || logarithm)) {
-                            continue;
-                        }
+                        if (!far && (!f->order || logarithm)) { continue; }
                         c.p = far ? &p : c.p;
                         c.reference = 0.1;
                         /* logarithms: the difference of two scores must be representable */
@@ -800,12 +710,8 @@ static void test_values(void)
                     const size_t cols = n / 2;
                     call c = call_of(f, 1, cols, MASKED, cols);
                     size_t wrong = 0;
-                    if (f->kind != BACKWARD || f->size == 8 || has(f, ELEMENTWISE)) {
-                        break;
-                    }
-                    for (size_t i = 0; i < cols; ++i) {
-                        set(f, c.array[GY], i, n % 2 ? largest(f) : -largest(f));
-                    }
+                    if (f->kind != BACKWARD || f->size == 8 || has(f, ELEMENTWISE)) { break; }
+                    for (size_t i = 0; i < cols; ++i) { set(f, c.array[GY], i, n % 2 ? largest(f) : -largest(f)); }
                     check_ok(f, &c);
                     for (size_t i = 0; i < cols; ++i) {
                         int masked_here = is_special(f, c.array[X], i, MINUS_INF);
@@ -831,9 +737,7 @@ static void test_values(void)
                     size_t others = 0;
                     set_special(f, c.array[X], LONG_ROW - 99, QUIET_NAN);
                     check_ok(f, &c);
-                    for (size_t i = 0; i < LONG_ROW; ++i) {
-                        others += !is_special(f, c.array[OUT], i, QUIET_NAN);
-                    }
+                    for (size_t i = 0; i < LONG_ROW; ++i) { others += !is_special(f, c.array[OUT], i, QUIET_NAN); }
                     CHECK(others == 0, AT ": %u entries are not NaN", AT_ARGS(f, LONG_ROW), (unsigned)others);
                 }
     }
@@ -879,9 +783,7 @@ static void test_values(void)
                             call c = call_of(f, 1, n, NORMAL_1, 14);
                             mmax_multimax_params p = mmax_multimax_identity(f->order);
                             c.p = &p;
-                            for (size_t i = 0; i < n; ++i) {
-                                set(f, c.array[X], i, -(double)i * width / (double)n);
-                            }
+                            for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, -(double)i * width / (double)n); }
                             index_storage[0] = (int32_t)(n - 1);
                             check_ok(f, &c);
                             for (size_t i = 0; i < n; ++i) {
@@ -915,8 +817,7 @@ static void test_values(void)
 /* ==== overflow of sigma and of scale * x ==== */
 
 /* Entry `at` overflows: to -inf it is as if masked, to +inf the row is NaN. */
-static void check_overflow(const function *f, const call *c, size_t at, int sign, const char *what)
-{
+static void check_overflow(const function *f, const call *c, size_t at, int sign, const char *what) {
     size_t n = c->s.cols;
     check_ok(f, c);
     for (size_t i = 0; i < n; ++i) {
@@ -934,8 +835,7 @@ static void check_overflow(const function *f, const call *c, size_t at, int sign
     }
 }
 
-static void test_overflow(void)
-{
+static void test_overflow(void) {
     static const struct {
         const char *what;
         int order, sign; /* which way sigma overflows */
@@ -963,9 +863,7 @@ static void test_overflow(void)
                         int normalised = has(f, PROBABILITY) || f->kind == LOGARITHM || f->kind == LOSS;
                         size_t at = (n * 5 + k * 7) % n;
                         call c;
-                        if (f->order != cases[k].order || !normalised || (f->kind == LOSS && n == 1)) {
-                            continue;
-                        }
+                        if (f->order != cases[k].order || !normalised || (f->kind == LOSS && n == 1)) { continue; }
                         c = call_of(f, 1, n, NORMAL_1, 15);
                         c.p = &cases[k].p;
                         set(f, c.array[X], at, cases[k].x * largest(f));
@@ -999,9 +897,7 @@ static void test_overflow(void)
                         call c = call_of(f, 1, n, ANY_SIZE, 16);
                         mmax_multimax_params identity = mmax_multimax_identity(f->order), p = far_identity(f);
                         if (f->kind == LOGARITHM || f->kind == LOG_BACKWARD || f->kind == LOSS) {
-                            for (size_t i = 0; i < n; ++i) {
-                                set(f, c.array[X], i, 0.4 * get(f, c.array[X], i));
-                            }
+                            for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, 0.4 * get(f, c.array[X], i)); }
                         }
                         c.p = &identity;
                         make_y(f, &c);
@@ -1063,9 +959,7 @@ static void test_overflow(void)
                         for (int way = 0; way < 3; ++way) {
                             call c = call_of(f, way == 0 ? 1 : 17, 5, NORMAL_1, 17);
                             set(f, c.array[X], 1, -largest(f) / scales[k] * (1 + step * eps_of(f) / 2));
-                            if (way == 2) {
-                                set_special(f, c.array[X], 5, MINUS_INF);
-                            }
+                            if (way == 2) { set_special(f, c.array[X], 5, MINUS_INF); }
                             c.s.scale = scales[k];
                             check_ok(f, &c);
                             for (size_t i = 0; i < 5; ++i) {
@@ -1082,8 +976,7 @@ static void test_overflow(void)
 
 /* ==== subnormal results, floating-point environment ==== */
 
-static void check_no_subnormal(const function *f, const call *c)
-{
+static void check_no_subnormal(const function *f, const call *c) {
     for (size_t i = 0; i < c->s.cols; ++i) {
         CHECK(!is_subnormal_at(f, c->array[OUT], i), AT ": entry %u is %g", AT_ARGS(f, c->s.cols), (unsigned)i,
               get(f, c->array[OUT], i));
@@ -1092,8 +985,7 @@ static void check_no_subnormal(const function *f, const call *c)
     }
 }
 
-static void test_subnormals(void)
-{
+static void test_subnormals(void) {
     TEST("forward results below the smallest normal number are 0") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -1136,8 +1028,7 @@ static void test_subnormals(void)
     }
 }
 
-static void test_steep_terms(void)
-{
+static void test_steep_terms(void) {
     TEST("nothing is added to gp where no entry is in a term, however steep it is") {
         FOR_EACH_ISA(isa) {
             const double x[2] = {1, 2}, gy[2] = {1, -1}, y[2] = {0.25, 0.75};
@@ -1161,8 +1052,7 @@ static void test_steep_terms(void)
 #if !defined(FE_UNDERFLOW) /* WebAssembly has no flags */
 #    define FE_UNDERFLOW 0
 #endif
-static void test_no_underflow(void)
-{
+static void test_no_underflow(void) {
     TEST("entries far below the maximum, and masks, take no product below the normal numbers") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -1196,9 +1086,7 @@ static void test_no_underflow(void)
                             call c = call_of(f, 1, n, NORMAL_1, 24);
                             mmax_multimax_params identity = mmax_multimax_identity(f->order);
                             c.p = &identity;
-                            for (size_t i = 0; i < n; ++i) {
-                                set(f, c.array[X], i, i == 0 ? 0 : low[k]);
-                            }
+                            for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, i == 0 ? 0 : low[k]); }
                             index_storage[0] = 0;
                             check_ok(f, &c);
                             CHECK(row_storage[0] == 0 || row_storage[0] >= 2.2250738585072014e-308, AT ": loss %g",
@@ -1209,13 +1097,10 @@ static void test_no_underflow(void)
 }
 
 /* softmax alone, in double: the gradient of entry i where it is beyond doubt, else 0. */
-static double sure_gradient(const function *f, const call *c, size_t i)
-{
+static double sure_gradient(const function *f, const call *c, size_t i) {
     const size_t n = c->s.cols, row = i / n * n;
     double max = -HUGE_VAL, sum = 0, mean = 0, w, g;
-    for (size_t j = row; j < row + n; ++j) {
-        max = fmax(max, get(f, c->array[X], j));
-    }
+    for (size_t j = row; j < row + n; ++j) { max = fmax(max, get(f, c->array[X], j)); }
     for (size_t j = row; j < row + n; ++j) {
         const double e = exp(get(f, c->array[X], j) - max);
         sum += e;
@@ -1234,8 +1119,7 @@ static double sure_gradient(const function *f, const call *c, size_t i)
     return fabs(g) > 1e-3 * fabs(mean) ? w * g : 0;
 }
 
-static void test_small_gradients(void)
-{
+static void test_small_gradients(void) {
     TEST("a gradient below the smallest normal number is 0, no other is: sharp rows, a small gy or grad_scale") {
         static const double sizes[2][4] = {{1, 1e-4, 1e-8, 1e-30}, {1, 1e-32, 1e-64, 1e-240}}; /* f32, f64 */
         static const double scales[] = {0, 0.25, 3};
@@ -1273,8 +1157,7 @@ static void test_small_gradients(void)
 }
 
 /* Everything in the floating-point environment but the exception flags. */
-static unsigned environment(void)
-{
+static unsigned environment(void) {
 #if defined(__SSE2__)
     return (_mm_getcsr() & ~0x3fu) ^ (unsigned)fegetround() << 16;
 #else
@@ -1282,8 +1165,7 @@ static unsigned environment(void)
 #endif
 }
 
-static void test_environment(void)
-{
+static void test_environment(void) {
     TEST("the floating-point environment is never changed") {
         static const int modes[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
         FOR_EACH_FUNCTION(f)
@@ -1315,8 +1197,7 @@ static void test_environment(void)
 enum { WATCHED = 2048 }; /* entries of every static array that an error must leave alone */
 
 /* The call returns `status` and touches nothing. */
-static void check_refused(const function *f, const call *c, mmax_status status, const char *what)
-{
+static void check_refused(const function *f, const call *c, mmax_status status, const char *what) {
     static mmax_multimax_grads gp_before;
     static double rows_before[MOST_ROWS];
     mmax_status got;
@@ -1324,9 +1205,7 @@ static void check_refused(const function *f, const call *c, mmax_status status, 
     memset(&gp_storage, 0x3d, sizeof gp_storage);
     memcpy(rows_before, row_storage, sizeof row_storage);
     gp_before = gp_storage;
-    for (int r = 0; r < ARRAYS; ++r) {
-        memcpy(shadow[r], storage[r], WATCHED * sizeof(double));
-    }
+    for (int r = 0; r < ARRAYS; ++r) { memcpy(shadow[r], storage[r], WATCHED * sizeof(double)); }
     got = f->run(c);
     CHECK(got == status, AT ": %s gives \"%s\", not \"%s\"", AT_ARGS(f, c->s.cols), what, mmax_status_string(got),
           mmax_status_string(status));
@@ -1342,13 +1221,11 @@ static void check_refused(const function *f, const call *c, mmax_status status, 
 static void *entries_on(const function *f, void *a, size_t n) { return (char *)a + n * f->size; }
 
 /* Where doubles would overlap the end of array r. */
-static void *last_double(const function *f, const call *c, role r)
-{
+static void *last_double(const function *f, const call *c, role r) {
     return (double *)c->array[r] + (c->s.rows * c->s.cols * f->size - 1) / sizeof(double);
 }
 
-static void test_in_place(void)
-{
+static void test_in_place(void) {
     TEST("an output may be exactly one of the inputs: same pointer, same stride") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -1356,9 +1233,7 @@ static void test_in_place(void)
                     for (int r = GY; r <= X; ++r) {
                         call c = call_of(f, 3, n, MASKED, 22);
                         double values[3];
-                        if (!has(f, HAS_OUT) || !has(f, 1u << r)) {
-                            continue;
-                        }
+                        if (!has(f, HAS_OUT) || !has(f, 1u << r)) { continue; }
                         set_special(f, c.array[X], n, QUIET_NAN);
                         check_ok(f, &c);
                         memcpy(values, row_storage, sizeof values);
@@ -1375,16 +1250,12 @@ static void test_in_place(void)
             FOR_EACH_ISA(isa)
                 for (size_t n = 1; n <= 40; n += 13)
                     for (int r = GY; r <= X; ++r) {
-                        if (!has(f, 1u << r)) {
-                            continue;
-                        }
+                        if (!has(f, 1u << r)) { continue; }
                         for (size_t rows = 1; rows <= 3; rows += 2) {
                             const size_t on[] = {1, n - 1, n / 2, n, (rows - 1) * n, rows * n - 1};
                             for (size_t k = 0; has(f, HAS_OUT) && k < COUNT(on); ++k) {
                                 call c = call_of(f, rows, n, NORMAL_1, 23);
-                                if (on[k] == 0 || on[k] >= rows * n) {
-                                    continue;
-                                }
+                                if (on[k] == 0 || on[k] >= rows * n) { continue; }
                                 c.array[OUT] = entries_on(f, c.array[r], on[k]);
                                 check_refused(f, &c, MMAX_ERR_ALIAS, "an output that starts inside an input");
                                 c.array[OUT] = storage[r];
@@ -1501,9 +1372,7 @@ static void test_in_place(void)
                                 }
                             }
                             c.array[OUT] = entries_on(f, c.array[r], before ? n - 1 : stride - n + 1);
-                            if (n > 1) {
-                                check_refused(f, &c, MMAX_ERR_ALIAS, "interleaved rows that touch");
-                            }
+                            if (n > 1) { check_refused(f, &c, MMAX_ERR_ALIAS, "interleaved rows that touch"); }
                         }
                     }
     }
@@ -1512,9 +1381,7 @@ static void test_in_place(void)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n) {
                     call c = call_of(f, 2, n, NORMAL_1, 30);
-                    for (int r = GY; r <= X; ++r) {
-                        c.array[r] = entries_on(f, storage[X], (size_t)(r == GY));
-                    }
+                    for (int r = GY; r <= X; ++r) { c.array[r] = entries_on(f, storage[X], (size_t)(r == GY)); }
                     check_ok(f, &c);
                 }
     }
@@ -1522,8 +1389,7 @@ static void test_in_place(void)
 
 /* ==== errors ==== */
 
-static void test_null(void)
-{
+static void test_null(void) {
     TEST("a NULL pointer is MMAX_ERR_NULL; of loss, gx and gp any may be NULL, not all") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
@@ -1532,9 +1398,7 @@ static void test_null(void)
                 for (int r = optional ? GY : OUT; r <= X; ++r) {
                     missing = c;
                     missing.array[r] = NULL;
-                    if (has(f, 1u << r)) {
-                        check_refused(f, &missing, MMAX_ERR_NULL, "an array that is NULL");
-                    }
+                    if (has(f, 1u << r)) { check_refused(f, &missing, MMAX_ERR_NULL, "an array that is NULL"); }
                 }
                 if (f->order) {
                     missing = c;
@@ -1587,9 +1451,7 @@ static void test_null(void)
                             memset(row_storage, 0, sizeof row_storage);
                             memset(&gp_storage, 0, sizeof gp_storage);
                             check_ok(f, &some);
-                            if (some.array[OUT]) {
-                                check_output(f, &some, 3 * n, "some outputs left out");
-                            }
+                            if (some.array[OUT]) { check_output(f, &some, 3 * n, "some outputs left out"); }
                             CHECK(!some.per_row || memcmp(values, row_storage, sizeof values) == 0,
                                   AT ": loss, outputs %d", AT_ARGS(f, n), outputs);
                             CHECK(!some.gp || memcmp(&gp, &gp_storage, sizeof gp) == 0, AT ": gp, outputs %d",
@@ -1600,8 +1462,7 @@ static void test_null(void)
 #endif
 }
 
-static void test_shape_errors(void)
-{
+static void test_shape_errors(void) {
     TEST("stride < cols, lengths[r] > cols, sizes that overflow: MMAX_ERR_SHAPE") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
@@ -1640,8 +1501,7 @@ static void test_shape_errors(void)
     }
 }
 
-static void test_size_of_values(void)
-{
+static void test_size_of_values(void) {
     TEST("rows whose values per row overflow the address space: MMAX_ERR_SHAPE, before lengths or targets are read") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -1656,14 +1516,12 @@ static void test_size_of_values(void)
 enum { NOT_FINITE = 3 };
 
 /* k < NOT_FINITE: NaN, +inf, -inf */
-static double not_finite(size_t k)
-{
+static double not_finite(size_t k) {
     static const uint64_t bits[NOT_FINITE] = {0x7ff8000000000000, 0x7ff0000000000000, 0xfff0000000000000};
     return double_of(bits[k]);
 }
 
-static void check_bad_params(const function *f, call c)
-{
+static void check_bad_params(const function *f, call c) {
     for (size_t k = 0; k < NOT_FINITE + 2; ++k) {
         double bad = k < NOT_FINITE ? not_finite(k) : k == 3 ? 1e60 : -1e60;
         for (size_t at = 0; at < 8; ++at) {
@@ -1682,21 +1540,26 @@ static void check_bad_params(const function *f, call c)
         mmax_multimax_params p = params_of_order[f->order];
         p.order = order;
         c.p = &p;
-        if (order != 1 && order != 2) {
-            check_refused(f, &c, MMAX_ERR_PARAM, "an order that is not 1 or 2");
-        }
+        if (order != 1 && order != 2) { check_refused(f, &c, MMAX_ERR_PARAM, "an order that is not 1 or 2"); }
     }
 }
 
-static void test_param_errors(void)
-{
+static void test_param_errors(void) {
     TEST("scale, order, a parameter not finite as a T, epsilon, reference, smoothing, grad_scale: MMAX_ERR_PARAM") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
                 const call good = call_of(f, 2, 7, NORMAL_1, 34);
                 call c = good;
-                const double scales[] = {-1, -1e-300, not_finite(0), not_finite(1), not_finite(2), 1e60, 1e-60, 1e-320,
-                                         ldexp(1 - DBL_EPSILON / 2, -60), ldexp(1 + DBL_EPSILON, 60)};
+                const double scales[] = {-1,
+                                         -1e-300,
+                                         not_finite(0),
+                                         not_finite(1),
+                                         not_finite(2),
+                                         1e60,
+                                         1e-60,
+                                         1e-320,
+                                         ldexp(1 - DBL_EPSILON / 2, -60),
+                                         ldexp(1 + DBL_EPSILON, 60)};
                 for (size_t k = 0; k < COUNT(scales); ++k) {
                     c.s.scale = scales[k];
                     check_refused(f, &c, MMAX_ERR_PARAM, "scale outside [2^-60, 2^60]");
@@ -1706,9 +1569,7 @@ static void test_param_errors(void)
                     c.s.scale = ldexp(1, k);
                     CHECK(f->run(&c) == MMAX_OK, AT ": scale 2^%d", AT_ARGS(f, 7), k);
                 }
-                if (f->order) {
-                    check_bad_params(f, good);
-                }
+                if (f->order) { check_bad_params(f, good); }
                 c = good;
                 if (has(f, HAS_EPSILON)) {
                     for (size_t k = 0; k < NOT_FINITE; ++k) {
@@ -1725,9 +1586,7 @@ static void test_param_errors(void)
                     c.epsilon = 1;
                     CHECK(f->run(&c) == MMAX_OK, AT ": epsilon 1 is refused", AT_ARGS(f, 7));
                     c.epsilon = 0;
-                    if (f->kind == LOSS) {
-                        check_refused(f, &c, MMAX_ERR_PARAM, "epsilon 0 in the loss");
-                    }
+                    if (f->kind == LOSS) { check_refused(f, &c, MMAX_ERR_PARAM, "epsilon 0 in the loss"); }
                 }
                 if (f->kind == METRIC) {
                     c.epsilon = -1e300;
@@ -1781,20 +1640,15 @@ static void test_param_errors(void)
 }
 
 /* All entries but the first are just above the lowest place that a support can have. */
-static void test_bottom_of_support(void)
-{
+static void test_bottom_of_support(void) {
     TEST("sparsemax and entmax15 find the lowest of a support, however many they are") {
         FOR_EACH_ISA(isa)
             for (size_t n = 2; n <= 40; ++n) {
                 for (int half = 0; half < 2; ++half) {
                     float x[40], y[40], sum = 0;
-                    for (size_t i = 0; i < n; ++i) {
-                        x[i] = i == 0 ? 0.0f : half ? -1.9f : -0.95f;
-                    }
+                    for (size_t i = 0; i < n; ++i) { x[i] = i == 0 ? 0.0f : half ? -1.9f : -0.95f; }
                     (half ? mmax_entmax15_f32 : mmax_sparsemax_f32)(y, x, mmax_row(n));
-                    for (size_t i = 0; i < n; ++i) {
-                        sum += y[i];
-                    }
+                    for (size_t i = 0; i < n; ++i) { sum += y[i]; }
                     CHECK(y[n - 1] > 0 && sum > 0.99999f && sum < 1.00001f, "isa %d n %u half %d: %g, sum %g", (int)isa,
                           (unsigned)n, half, (double)y[n - 1], (double)sum);
                 }
@@ -1803,47 +1657,42 @@ static void test_bottom_of_support(void)
 }
 
 /* Of the sums below: none where long double has more digits than double, which it has not under Valgrind. */
-static double roundings_of_sums(void)
-{
+static double roundings_of_sums(void) {
     volatile long double sum = 1;
     sum += 2 * LDBL_EPSILON;
     return LDBL_MANT_DIG > DBL_MANT_DIG && sum > 1 ? 1 : 2;
 }
 
 /* What is left of u - tau where both are nearly equal, and where many weights are nearly equal. */
-#define DIGITS_OF_TAU(T, real, epsilon)                                                                               \
-    static void test_digits_of_tau_##T(int isa)                                                                       \
-    {                                                                                                                 \
-        real x[64], y[64];                                                                                            \
-        for (int n = 2; n <= 64; ++n) {                                                                               \
-            long double sum = 0;                                                                                      \
-            for (int roundings = 1; roundings <= 8; ++roundings) {                                                    \
-                const real near_bottom = (real)(-1 + roundings * 0.5 * (epsilon)),                                    \
-                           weight = (near_bottom + 1) / (real)n;                                                      \
-                for (int i = 0; i < n; ++i) {                                                                         \
-                    x[i] = i == 0 ? 0 : near_bottom;                                                                  \
-                }                                                                                                     \
-                mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                        \
-                CHECK(fabs((double)(y[n - 1] / weight) - 1) <= 1e-3, "isa %d, %d entries: %g, not %g", isa, n,        \
-                      (double)y[n - 1], (double)weight);                                                              \
-            }                                                                                                         \
-            for (int i = 0; i < n; ++i) {                                                                             \
-                x[i] = (real)(-0.001 * i / n);                                                                        \
-                sum += x[i];                                                                                          \
-            }                                                                                                         \
-            mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                            \
-            for (int i = 0; i < n; ++i) {                                                                             \
-                const long double share = (1 - sum) / n;                                                              \
-                const double error = (double)((long double)y[i] - (x[i] + share));                                    \
-                CHECK(fabs(error) * n <= (1 + roundings_of_sums()) * (epsilon), "isa %d, entry %d of %d: wrong by %g", isa, \
-                      i, n, error);                                                                                   \
-            }                                                                                                         \
-        }                                                                                                             \
+#define DIGITS_OF_TAU(T, real, epsilon)                                                                                \
+    static void test_digits_of_tau_##T(int isa) {                                                                      \
+        real x[64], y[64];                                                                                             \
+        for (int n = 2; n <= 64; ++n) {                                                                                \
+            long double sum = 0;                                                                                       \
+            for (int roundings = 1; roundings <= 8; ++roundings) {                                                     \
+                const real near_bottom = (real)(-1 + roundings * 0.5 * (epsilon)),                                     \
+                           weight = (near_bottom + 1) / (real)n;                                                       \
+                for (int i = 0; i < n; ++i) { x[i] = i == 0 ? 0 : near_bottom; }                                       \
+                mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                         \
+                CHECK(fabs((double)(y[n - 1] / weight) - 1) <= 1e-3, "isa %d, %d entries: %g, not %g", isa, n,         \
+                      (double)y[n - 1], (double)weight);                                                               \
+            }                                                                                                          \
+            for (int i = 0; i < n; ++i) {                                                                              \
+                x[i] = (real)(-0.001 * i / n);                                                                         \
+                sum += x[i];                                                                                           \
+            }                                                                                                          \
+            mmax_sparsemax_##T(y, x, mmax_row((size_t)n));                                                             \
+            for (int i = 0; i < n; ++i) {                                                                              \
+                const long double share = (1 - sum) / n;                                                               \
+                const double error = (double)((long double)y[i] - (x[i] + share));                                     \
+                CHECK(fabs(error) * n <= (1 + roundings_of_sums()) * (epsilon), "isa %d, entry %d of %d: wrong by %g", \
+                      isa, i, n, error);                                                                               \
+            }                                                                                                          \
+        }                                                                                                              \
     }
 DIGITS_OF_TAU(f32, float, FLT_EPSILON)
 DIGITS_OF_TAU(f64, double, DBL_EPSILON)
-static void test_digits_of_tau(void)
-{
+static void test_digits_of_tau(void) {
     TEST("no digit of a weight is lost where it is far below the others, or as small as they are") {
         FOR_EACH_ISA(isa) {
             test_digits_of_tau_f32(isa);
@@ -1853,8 +1702,7 @@ static void test_digits_of_tau(void)
 }
 
 /* Rows with most of their weight in one entry, so that the loss is the sum of all the others. */
-static void test_long_losses(void)
-{
+static void test_long_losses(void) {
     enum { MOST = 2048, ROWS = 5 };
     static float x[ROWS * MOST], gx[ROWS * MOST];
     static const size_t columns[] = {1024, 1025, 1365, 1366, 2047, MOST};
@@ -1879,8 +1727,7 @@ static void test_long_losses(void)
     }
 }
 
-int main(void)
-{
+int main(void) {
     test_masks();
     test_lengths();
     test_no_active_entry();

@@ -42,8 +42,7 @@ static worker workers[THREADS], alone;
 static double x[2][ENTRIES], gy[2][ENTRIES]; /* as f32, as f64 */
 static int32_t classes[ROWS];
 
-static void run_function(worker *w, const function *f)
-{
+static void run_function(worker *w, const function *f) {
     result *r = &w->results[f - functions];
     call c, forward;
     memset(&c, 0, sizeof c);
@@ -63,16 +62,11 @@ static void run_function(worker *w, const function *f)
         forward.array[OUT] = w->y;
         r->status = f->forward(&forward);
     }
-    if (r->status == MMAX_OK) {
-        r->status = f->run(&c);
-    }
+    if (r->status == MMAX_OK) { r->status = f->run(&c); }
 }
 
-static void run_all(worker *w)
-{
-    for (size_t k = 0; k < COUNT(functions); ++k) {
-        run_function(w, &functions[(w->first + k) % COUNT(functions)]);
-    }
+static void run_all(worker *w) {
+    for (size_t k = 0; k < COUNT(functions); ++k) { run_function(w, &functions[(w->first + k) % COUNT(functions)]); }
     w->isa = mmax_isa_active();
 }
 
@@ -82,29 +76,22 @@ static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 static int is_open;
 
-static void *run_worker(void *argument)
-{
+static void *run_worker(void *argument) {
     pthread_mutex_lock(&gate);
-    while (!is_open) {
-        pthread_cond_wait(&opened, &gate);
-    }
+    while (!is_open) { pthread_cond_wait(&opened, &gate); }
     pthread_mutex_unlock(&gate);
     run_all(argument);
     return NULL;
 }
 
 /* Selects the active instruction set over and over. */
-static void *run_setter(void *argument)
-{
+static void *run_setter(void *argument) {
     mmax_status *status = argument;
-    for (int k = 0; k < SETTINGS && *status == MMAX_OK; ++k) {
-        *status = mmax_isa_select(mmax_isa_active());
-    }
+    for (int k = 0; k < SETTINGS && *status == MMAX_OK; ++k) { *status = mmax_isa_select(mmax_isa_active()); }
     return NULL;
 }
 
-static void run_together(size_t cols, int with_setter)
-{
+static void run_together(size_t cols, int with_setter) {
     pthread_t threads[THREADS + 1];
     mmax_status setter = MMAX_OK;
     int started = 0, wanted = THREADS + with_setter;
@@ -122,9 +109,7 @@ static void run_together(size_t cols, int with_setter)
     is_open = 1;
     pthread_cond_broadcast(&opened);
     pthread_mutex_unlock(&gate);
-    for (int k = 0; k < started; ++k) {
-        pthread_join(threads[k], NULL);
-    }
+    for (int k = 0; k < started; ++k) { pthread_join(threads[k], NULL); }
     CHECK(started == wanted, "%d threads of %d", started, wanted);
     CHECK(setter == MMAX_OK, "mmax_isa_select of the active instruction set: %s", mmax_status_string(setter));
 }
@@ -133,8 +118,7 @@ static void run_together(size_t cols, int with_setter)
 
 static int begins; /* under the gate's lock */
 
-static void *run_first(void *argument)
-{
+static void *run_first(void *argument) {
     (void)argument;
     pthread_mutex_lock(&gate);
     begins = 1;
@@ -143,8 +127,7 @@ static void *run_first(void *argument)
     return NULL;
 }
 
-static int has_begun(void)
-{
+static int has_begun(void) {
     int whether;
     pthread_mutex_lock(&gate);
     whether = begins;
@@ -153,38 +136,25 @@ static int has_begun(void)
 }
 
 /* In a process that has made no call; `wait` is what the selection waits after the first call of the other thread. */
-static int keeps_selection(int wait)
-{
+static int keeps_selection(int wait) {
     mmax_isa last = MMAX_ISA_SCALAR;
     pthread_t thread;
     volatile int waited = 0;
-    while (!mmax_isa_available(last)) {
-        last = (mmax_isa)(last + 1);
-    }
-    if (pthread_create(&thread, NULL, run_first, NULL) != 0) {
-        return 0;
-    }
-    while (!has_begun()) {
-    }
-    while (waited < wait) {
-        ++waited;
-    }
-    if (mmax_isa_select(last) != MMAX_OK) {
-        return 0;
-    }
+    while (!mmax_isa_available(last)) { last = (mmax_isa)(last + 1); }
+    if (pthread_create(&thread, NULL, run_first, NULL) != 0) { return 0; }
+    while (!has_begun()) {}
+    while (waited < wait) { ++waited; }
+    if (mmax_isa_select(last) != MMAX_OK) { return 0; }
     pthread_join(thread, NULL);
     return mmax_isa_active() == last;
 }
 
-static void check_selections(void)
-{
+static void check_selections(void) {
     int lost = 0;
     for (int k = 0; k < BEGINNERS; ++k) {
         const pid_t child = fork();
         int status = 1;
-        if (child == 0) {
-            _exit(keeps_selection(k % 100 * 200) ? 0 : 1);
-        }
+        if (child == 0) { _exit(keeps_selection(k % 100 * 200) ? 0 : 1); }
         CHECK(child > 0 && waitpid(child, &status, 0) == child, "process %d", k);
         lost += status != 0;
     }
@@ -193,21 +163,17 @@ static void check_selections(void)
 
 /* ==== the comparison ==== */
 
-static void fill_inputs(size_t cols)
-{
+static void fill_inputs(size_t cols) {
     random_state = cols;
     for (int wide = 0; wide < 2; ++wide) {
         const function *f = function_named(wide ? "softmax_f64" : "softmax_f32");
         fill(f, x[wide], ROWS * cols, MASKED);
         fill(f, gy[wide], ROWS * cols, NORMAL_1);
     }
-    for (int r = 0; r < ROWS; ++r) {
-        classes[r] = (int32_t)random_below(cols);
-    }
+    for (int r = 0; r < ROWS; ++r) { classes[r] = (int32_t)random_below(cols); }
 }
 
-static void check_same(size_t cols)
-{
+static void check_same(size_t cols) {
     alone.cols = cols;
     run_all(&alone);
     for (int k = 0; k < THREADS; ++k) {
@@ -223,8 +189,7 @@ static void check_same(size_t cols)
     }
 }
 
-int main(void)
-{
+int main(void) {
     static const size_t lengths[] = {65, 1, 7, 130, MOST};
     TEST("a selection is kept that is made while another thread makes the first call of the process") {
         check_selections();
@@ -244,11 +209,8 @@ int main(void)
     return check_report();
 }
 #else
-int main(void)
-{
-    TEST("threads") {
-        NOTE("no threads here: skipped");
-    }
+int main(void) {
+    TEST("threads") { NOTE("no threads here: skipped"); }
     return check_report();
 }
 #endif

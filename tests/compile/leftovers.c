@@ -7,8 +7,7 @@ int sign_conversion(int i) { return (int)sizeof(char[2]) < i ? 1 : (unsigned)i <
 float narrowing(double d);
 float narrowing(double d) { return d; } /* warned of */
 int undefined_macro(void);
-int undefined_macro(void)
-{
+int undefined_macro(void) {
 #if NO_SUCH_MACRO /* warned of */
     return 1;
 #else
@@ -16,8 +15,7 @@ int undefined_macro(void)
 #endif
 }
 int shadow(int i);
-int shadow(int i)
-{
+int shadow(int i) {
     {
         int i = 2; /* warned of */
         (void)i;
@@ -25,8 +23,7 @@ int shadow(int i)
     return i;
 }
 int uninitialised(void);
-int uninitialised(void)
-{
+int uninitialised(void) {
     int i;
     return i; /* warned of */
 }

@@ -16,15 +16,13 @@ static int32_t targets[ROWS];
 static const char *isa_name = "";
 static int failures;
 
-static void fail(const char *what)
-{
+static void fail(const char *what) {
     printf("%s: %s\n", isa_name, what);
     ++failures;
 }
 
 /* Scores within +-8 and gradients within +-1, the same on every machine. */
-static void make_rows(void)
-{
+static void make_rows(void) {
     uint32_t state = 12345;
     for (int i = 0; i < ROWS * COLS; ++i) {
         state = state * 1664525 + 1013904223;
@@ -32,33 +30,25 @@ static void make_rows(void)
         state = state * 1664525 + 1013904223;
         gy[i] = (float)(state >> 16) / 32768.0f - 1.0f;
     }
-    for (int r = 0; r < ROWS; ++r) {
-        targets[r] = (int32_t)(7 * r % COLS);
-    }
+    for (int r = 0; r < ROWS; ++r) { targets[r] = (int32_t)(7 * r % COLS); }
 }
 
 /* ---- reference, as the formulas are written ---- */
 
 static double sigma(double s) { return s + (1 - 1.5) * (s < 0.5 ? 0.5 - s : 0) + (0.25 - 1) * (s > 1 ? s - 1 : 0); }
 
-static void softmax_of(double *y, const double *s)
-{
+static void softmax_of(double *y, const double *s) {
     double max = s[0], sum = 0;
-    for (int i = 1; i < COLS; ++i) {
-        max = s[i] > max ? s[i] : max;
-    }
+    for (int i = 1; i < COLS; ++i) { max = s[i] > max ? s[i] : max; }
     for (int i = 0; i < COLS; ++i) {
         y[i] = exp(s[i] - max);
         sum += y[i];
     }
-    for (int i = 0; i < COLS; ++i) {
-        y[i] /= sum;
-    }
+    for (int i = 0; i < COLS; ++i) { y[i] /= sum; }
 }
 
 /* tau by bisection: the sum of max(s - tau, 0) falls as tau rises. */
-static void sparsemax_of(double *y, const double *s)
-{
+static void sparsemax_of(double *y, const double *s) {
     double low = -16, high = 16;
     for (int step = 0; step < 60; ++step) {
         const double tau = (low + high) / 2;
@@ -78,8 +68,7 @@ static void sparsemax_of(double *y, const double *s)
 /* ---- comparison ---- */
 
 /* Whether a call has written what is expected: its status, and every entry. */
-static void compare(const char *what, mmax_status status, const float *got, const double *expected)
-{
+static void compare(const char *what, mmax_status status, const float *got, const double *expected) {
     char text[160];
     if (status != MMAX_OK) {
         snprintf(text, sizeof text, "%s: %s", what, mmax_status_string(status));
@@ -95,15 +84,11 @@ static void compare(const char *what, mmax_status status, const float *got, cons
     }
 }
 
-static void unwritten(float *y)
-{
-    for (int i = 0; i < ROWS * COLS; ++i) {
-        y[i] = UNWRITTEN;
-    }
+static void unwritten(float *y) {
+    for (int i = 0; i < ROWS * COLS; ++i) { y[i] = UNWRITTEN; }
 }
 
-static void check_functions(void)
-{
+static void check_functions(void) {
     const mmax_shape shape = mmax_rows(ROWS, COLS);
     mmax_multimax_params p = mmax_multimax_identity(1);
     static double soft[ROWS * COLS], multi[ROWS * COLS], sparse[ROWS * COLS], back[ROWS * COLS], grad[ROWS * COLS];
@@ -124,9 +109,7 @@ static void check_functions(void)
         softmax_of(soft + row, s);
         softmax_of(multi + row, t);
         sparsemax_of(sparse + row, s);
-        for (int i = 0; i < COLS; ++i) {
-            dot += soft[row + i] * (double)gy[row + i];
-        }
+        for (int i = 0; i < COLS; ++i) { dot += soft[row + i] * (double)gy[row + i]; }
         for (int i = 0; i < COLS; ++i) {
             back[row + i] = soft[row + i] * ((double)gy[row + i] - dot);
             grad[row + i] = soft[row + i] - (i == targets[r]);
@@ -157,22 +140,16 @@ static void check_functions(void)
     }
 }
 
-static int is_one_of(const char *name, char **names)
-{
-    while (*names && strcmp(name, *names) != 0) {
-        ++names;
-    }
+static int is_one_of(const char *name, char **names) {
+    while (*names && strcmp(name, *names) != 0) { ++names; }
     return *names != NULL;
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const int first = (int)mmax_isa_active();
     make_rows();
     isa_name = "by default";
-    if (!mmax_isa_available((mmax_isa)first)) {
-        fail("the active instruction set is not available");
-    }
+    if (!mmax_isa_available((mmax_isa)first)) { fail("the active instruction set is not available"); }
     if (argc > 1 && !is_one_of(mmax_isa_name((mmax_isa)first), argv + 1)) {
         printf("%s: must not be active here\n", mmax_isa_name((mmax_isa)first));
         ++failures;

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const float scores[4] = {1.5f, -0.5f, 3.0f, 2.5f};
     mmax_multimax_params params = mmax_multimax_identity(2);
     float weights[4];

@@ -55,8 +55,7 @@ typedef struct worst {
 } worst;
 
 /* got is want times a power of two, and an error. */
-static void take(worst *w, double got, long double want, int digits, double x)
-{
+static void take(worst *w, double got, long double want, int digits, double x) {
     int e;
     long double m = frexpl(want, &e), g = frexp(got, &e), error;
     g = g > 1.5L * m ? g / 2 : g < 0.75L * m ? g * 2 : g;
@@ -70,23 +69,20 @@ static void take(worst *w, double got, long double want, int digits, double x)
 
 /* ==== f32 ==== */
 
-static uint32_t bits_of_float(float x)
-{
+static uint32_t bits_of_float(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);
     return bits;
 }
 
-static float float_of(uint32_t bits)
-{
+static float float_of(uint32_t bits) {
     float x;
     memcpy(&x, &bits, sizeof x);
     return x;
 }
 
 /* Every stride-th float with |scale x| <= 1024 ln 2. A block holds scores that are near to each other. */
-static worst sweep_f32(const tier *t, double scale, uint32_t stride)
-{
+static worst sweep_f32(const tier *t, double scale, uint32_t stride) {
     static float x[BLOCK], y[BLOCK];
     const uint32_t end = bits_of_float((float)(1024 * LN2 / scale));
     worst w = {0, 0, 0};
@@ -112,8 +108,7 @@ static worst sweep_f32(const tier *t, double scale, uint32_t stride)
 static uint64_t state = 1;
 
 /* splitmix64 */
-static uint64_t random_bits(void)
-{
+static uint64_t random_bits(void) {
     uint64_t z = (state += 0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
     z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
@@ -121,13 +116,10 @@ static uint64_t random_bits(void)
 }
 
 /* Near to the score s: within a unit; or its neighbours, some tens of ULP off. */
-static double near_score(double s, double scale)
-{
+static double near_score(double s, double scale) {
     uint64_t r = random_bits(), bits;
     double x = s / scale;
-    if (r & 1) {
-        return (s + (double)(r >> 11) / 9007199254740992.0) / scale;
-    }
+    if (r & 1) { return (s + (double)(r >> 11) / 9007199254740992.0) / scale; }
     memcpy(&bits, &x, sizeof bits);
     bits += (r >> 1) % 129 - 64;
     memcpy(&x, &bits, sizeof x);
@@ -135,28 +127,22 @@ static double near_score(double s, double scale)
 }
 
 /* exp(scale x), the product being exact. */
-static long double exact_exp(double x, double scale)
-{
+static long double exact_exp(double x, double scale) {
     double high = x * scale;
     return expl(high) * (1 + (long double)fma(x, scale, -high));
 }
 
-static worst sweep_f64(const tier *t, double scale, unsigned rounds, int step)
-{
+static worst sweep_f64(const tier *t, double scale, unsigned rounds, int step) {
     static double x[BLOCK], y[BLOCK];
     worst w = {0, 0, 0};
     for (int eighths = -65520; eighths < 65520; eighths += 16 * step) { /* |scale x| < 8192 ln 2 */
         for (unsigned round = 0; round < rounds; ++round) {
             size_t n = 0;
             for (int k = 0; k < 16; ++k) {
-                for (int j = 0; j < 16; ++j) {
-                    x[n++] = near_score((eighths + k + 0.5) * (LN2 / 8), scale);
-                }
+                for (int j = 0; j < 16; ++j) { x[n++] = near_score((eighths + k + 0.5) * (LN2 / 8), scale); }
             }
             t->f64(y, x, n, x[0], scale);
-            for (size_t i = 0; i < n; ++i) {
-                take(&w, y[i], exact_exp(x[i], scale) * FACTOR_F64, DBL_MANT_DIG, x[i]);
-            }
+            for (size_t i = 0; i < n; ++i) { take(&w, y[i], exact_exp(x[i], scale) * FACTOR_F64, DBL_MANT_DIG, x[i]); }
         }
     }
     return w;
@@ -164,15 +150,13 @@ static worst sweep_f64(const tier *t, double scale, unsigned rounds, int step)
 
 /* ==== all ==== */
 
-static void check_worst(const tier *t, const char *type, double scale, worst w, double bound)
-{
+static void check_worst(const tier *t, const char *type, double scale, worst w, double bound) {
     NOTE("%-8s %s scale %-7.4g %11llu points: %.4f ULP at %.17g", t->name, type, scale, w.points, w.error, w.x);
     CHECK(w.error <= bound, "%s: more than %g ULP", t->name, bound);
     fflush(stdout);
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const uint32_t stride = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 1;
     const int step = argc > 2 ? atoi(argv[2]) : 1;
     for (size_t i = 0; i < sizeof tiers / sizeof *tiers; ++i) {

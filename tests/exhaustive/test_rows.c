@@ -37,21 +37,15 @@ static void *x_row, *y_row;
 static score *scores;
 static wide *expected, *observed;
 
-static void take(histogram *h, double error)
-{
+static void take(histogram *h, double error) {
     int k = 0;
-    while (k < BUCKETS && error > edges[k]) {
-        ++k;
-    }
+    while (k < BUCKETS && error > edges[k]) { ++k; }
     ++h->entries;
-    if (k < BUCKETS) {
-        ++h->upto[k];
-    }
+    if (k < BUCKETS) { ++h->upto[k]; }
     h->worst = error <= h->worst ? h->worst : error;
 }
 
-static void make_expected(const function *f, size_t n)
-{
+static void make_expected(const function *f, size_t n) {
     oracle o = {oracle_formula(f->name), 0, NULL, 0, largest(f), NULL, 0};
     wide most = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -59,21 +53,16 @@ static void make_expected(const function *f, size_t n)
         most = fmaxl(most, fabsl(scores[i].hi));
     }
     if (o.f == EVSOFTMAX) { /* an entry within rounding of the mean may fall on either side */
-        for (size_t i = 0; i < n; ++i) {
-            observed[i] = get(f, y_row, i);
-        }
+        for (size_t i = 0; i < n; ++i) { observed[i] = get(f, y_row, i); }
         o.observed = observed;
         o.near = 4 * eps_of(f) * most;
     }
     oracle_forward(&o, expected, scores, n);
 }
 
-static void compare_row(const function *f, const struct subject *s, size_t n, histogram *h)
-{
+static void compare_row(const function *f, const struct subject *s, size_t n, histogram *h) {
     wide most = 0;
-    for (size_t i = 0; i < n; ++i) {
-        most = fmaxl(most, expected[i]);
-    }
+    for (size_t i = 0; i < n; ++i) { most = fmaxl(most, expected[i]); }
     for (size_t i = 0; i < n; ++i) {
         const wide want = fabsl(expected[i]);
         if (s->of_largest || want >= smallest_normal(f) * 1.02) {
@@ -83,8 +72,7 @@ static void compare_row(const function *f, const struct subject *s, size_t n, hi
     }
 }
 
-static void run_row(const function *f, const struct subject *s, size_t n, law l)
-{
+static void run_row(const function *f, const struct subject *s, size_t n, law l) {
     call c;
     int first = 1;
     memset(&c, 0, sizeof c);
@@ -94,33 +82,25 @@ static void run_row(const function *f, const struct subject *s, size_t n, law l)
     fill(f, x_row, n, l);
     FOR_EACH_ISA(isa) {
         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
-        if (first || oracle_formula(f->name) == EVSOFTMAX) {
-            make_expected(f, n);
-        }
+        if (first || oracle_formula(f->name) == EVSOFTMAX) { make_expected(f, n); }
         compare_row(f, s, n, &histograms[isa]);
         first = 0;
     }
 }
 
-static void print_histogram(const function *f, size_t n, const histogram *h)
-{
+static void print_histogram(const function *f, size_t n, const histogram *h) {
     printf("  %-14s %-7s %8u", f->name, mmax_isa_name(mmax_isa_active()), (unsigned)n);
-    for (int k = 0; k < BUCKETS; ++k) {
-        printf(" %8.4f", 100 * (double)h->upto[k] / (double)h->entries);
-    }
+    for (int k = 0; k < BUCKETS; ++k) { printf(" %8.4f", 100 * (double)h->upto[k] / (double)h->entries); }
     printf("  worst %.2f\n", h->worst);
     fflush(stdout);
 }
 
 /* Rows of n and n - 1 entries, for short ones many. */
-static void test_length(const function *f, const struct subject *s, size_t n, size_t budget)
-{
+static void test_length(const function *f, const struct subject *s, size_t n, size_t budget) {
     const size_t rows = 1 + budget / n / COUNT(laws);
     memset(histograms, 0, sizeof histograms);
     for (size_t r = 0; r < rows; ++r) {
-        for (size_t k = 0; k < COUNT(laws); ++k) {
-            run_row(f, s, n - (r % 2 && n > 1), laws[k]);
-        }
+        for (size_t k = 0; k < COUNT(laws); ++k) { run_row(f, s, n - (r % 2 && n > 1), laws[k]); }
     }
     FOR_EACH_ISA(isa) {
         print_histogram(f, n, &histograms[isa]);
@@ -128,8 +108,7 @@ static void test_length(const function *f, const struct subject *s, size_t n, si
     }
 }
 
-int main(int argc, char **argv)
-{
+int main(int argc, char **argv) {
     const int most = argc > 1 ? atoi(argv[1]) : 24;
     const size_t longest = (size_t)1 << most;
     x_row = malloc(longest * sizeof(double));

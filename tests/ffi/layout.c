@@ -7,8 +7,7 @@
 #define SIZE(type)          printf(#type " %u\n", (unsigned)sizeof(type))
 #define OFFSET(type, field) printf(#type "." #field " %u\n", (unsigned)offsetof(type, field))
 
-int main(void)
-{
+int main(void) {
     SIZE(mmax_status);
     SIZE(mmax_isa);
     SIZE(mmax_shape);

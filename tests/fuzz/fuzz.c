@@ -21,8 +21,7 @@ typedef struct lone {
     int32_t index;
 } lone;
 
-static void copy_row(const input *in, lone *l, int a, size_t r)
-{
+static void copy_row(const input *in, lone *l, int a, size_t r) {
     const function *f = in->f;
     size_t n = l->c.s.cols;
     l->c.array[a] = NULL;
@@ -41,20 +40,16 @@ static void copy_row(const input *in, lone *l, int a, size_t r)
 }
 
 /* gy is not to be used where y = 0 (tanhmax, seglu: where x = -inf). */
-static void poison_gy(const function *f, lone *l)
-{
+static void poison_gy(const function *f, lone *l) {
     for (size_t i = 0; has(f, HAS_GY) && i < l->c.s.cols; ++i) {
         int used = has(f, MASKED_BY_X)       ? !is_special(f, l->c.array[X], i, MINUS_INF)
                    : f->kind == LOG_BACKWARD ? !is_special(f, l->c.array[Y], i, MINUS_INF)
                                              : magnitude_bits(f, l->c.array[Y], i) != 0;
-        if (!used) {
-            set_special(f, l->c.array[GY], i, SIGNALLING_NAN);
-        }
+        if (!used) { set_special(f, l->c.array[GY], i, SIGNALLING_NAN); }
     }
 }
 
-static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp)
-{
+static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp) {
     size_t n = length_of(&in->c.s, r);
     l->c = in->c;
     l->gp = gp;
@@ -65,9 +60,7 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     l->c.s.scale = in->c.s.scale;
     l->c.per_row = &l->per_row;
     l->c.gp = has(in->f, HAS_GP) ? &l->gp : NULL;
-    for (int a = 0; a < ARRAYS; ++a) {
-        copy_row(in, l, a, r);
-    }
+    for (int a = 0; a < ARRAYS; ++a) { copy_row(in, l, a, r); }
     poison_gy(in->f, l);
     CHECK(in->f->run(&l->c) == MMAX_OK, "%s: a row alone fails", in->f->name);
     if (n == 0) { /* nothing is touched then */
@@ -75,20 +68,15 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     }
 }
 
-static void end_alone(lone *l)
-{
-    for (int a = 0; a < ARRAYS; ++a) {
-        free(l->c.array[a]);
-    }
+static void end_alone(lone *l) {
+    for (int a = 0; a < ARRAYS; ++a) { free(l->c.array[a]); }
 }
 
-static int same_double(double a, double b)
-{
+static int same_double(double a, double b) {
     return bits_of(a) == bits_of(b) || (is_nan_double(a) && is_nan_double(b));
 }
 
-static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b)
-{
+static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b) {
     int same = 1;
     for (int k = 0; k < 2; ++k) {
         same = same && same_double(a->t_b[k], b->t_b[k]) && same_double(a->t_d[k], b->t_d[k]) &&
@@ -98,15 +86,12 @@ static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b)
 }
 
 /* The row of the call against the same row alone. */
-static void compare_row(const input *in, const lone *l, size_t r)
-{
+static void compare_row(const input *in, const lone *l, size_t r) {
     const function *f = in->f;
     for (size_t i = 0; is_given(in, OUT) && has(f, HAS_OUT) && i < in->c.s.cols; ++i) {
         const unsigned char *out = in->at[OUT] + r * in->stride[OUT] * f->size;
         uint64_t expected = i < l->c.s.cols ? get_bits(f, l->c.array[OUT], i) : empty_bits(f);
-        if (f->kind == FORWARD && has(f, ELEMENTWISE) && i >= l->c.s.cols) {
-            expected = 0;
-        }
+        if (f->kind == FORWARD && has(f, ELEMENTWISE) && i >= l->c.s.cols) { expected = 0; }
         /* In place a sigma of -inf is not told from a mask in a row that becomes NaN. */
         if (f->order && i < l->c.s.cols && is_special(f, l->c.array[OUT], i, QUIET_NAN) &&
             get_bits(f, out, i) == empty_bits(f)) {
@@ -123,8 +108,7 @@ static void compare_row(const input *in, const lone *l, size_t r)
 }
 
 /* AVX2 and AVX-512 give the same bits. */
-static void compare_tiers(const input *in, const lone *l, size_t r, mmax_multimax_grads gp)
-{
+static void compare_tiers(const input *in, const lone *l, size_t r, mmax_multimax_grads gp) {
     int other = in->isa == MMAX_ISA_AVX2 ? MMAX_ISA_AVX512 : MMAX_ISA_AVX2;
     lone o;
 #if defined(FUZZ_ONE_TIER)
@@ -145,8 +129,7 @@ static void compare_tiers(const input *in, const lone *l, size_t r, mmax_multima
 }
 
 /* Forgives changes in the entries that the call may write; then all else is as before. */
-static void check_untouched(input *in, int written)
-{
+static void check_untouched(input *in, int written) {
     const function *f = in->f;
     for (int a = 0; written && a < BLOCKS; ++a) {
         size_t rows = a < ARRAYS ? in->c.s.rows : 1, stride = a < ARRAYS ? in->stride[a] * f->size : 0;
@@ -163,8 +146,7 @@ static void check_untouched(input *in, int written)
     }
 }
 
-static void check_gp(const input *in)
-{
+static void check_gp(const input *in) {
     const function *f = in->f;
     const mmax_shape *s = &in->c.s;
     const size_t row_size = s->cols * f->size;
@@ -187,37 +169,27 @@ static void check_gp(const input *in)
     CHECK(f->run(&c) == MMAX_OK, "%s: the same rows, contiguous, fail", f->name);
     CHECK(same_gp(&got, &gp), "%s on %s: gp is not that of the same rows, contiguous", f->name,
           mmax_isa_name((mmax_isa)in->isa));
-    for (int a = 0; a < ARRAYS; ++a) {
-        free(c.array[a]);
-    }
+    for (int a = 0; a < ARRAYS; ++a) { free(c.array[a]); }
     free(c.per_row);
 }
 
-static void check_result(input *in)
-{
+static void check_result(input *in) {
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
-    if (in->at[GP]) {
-        memcpy(&gp, before(in, GP), sizeof gp);
-    }
+    if (in->at[GP]) { memcpy(&gp, before(in, GP), sizeof gp); }
     for (size_t r = 0; r < in->c.s.rows; ++r) {
         lone l;
         run_alone(in, &l, r, gp);
-        if (l.c.s.cols > 0) {
-            check_row(in, &l.c);
-        }
+        if (l.c.s.cols > 0) { check_row(in, &l.c); }
         compare_row(in, &l, r);
         compare_tiers(in, &l, r, gp);
         gp = l.gp;
         end_alone(&l);
     }
-    if (in->at[GP] && is_given(in, GP)) {
-        check_gp(in);
-    }
+    if (in->at[GP] && is_given(in, GP)) { check_gp(in); }
 }
 
 /* What the call was, for whoever reads of a failure. */
-static void describe(const input *in)
-{
+static void describe(const input *in) {
     const mmax_shape *s = &in->c.s;
     printf("call: %s on %s, rows %llu, cols %llu, strides x %llu, y %llu, gx %llu, gy %llu, scale %.17g\n", in->f->name,
            mmax_isa_name((mmax_isa)in->isa), (unsigned long long)s->rows, (unsigned long long)s->cols,
@@ -232,15 +204,13 @@ static void describe(const input *in)
     printf("\n");
 }
 
-int LLVMFuzzerInitialize(int *count, char ***arguments)
-{
+int LLVMFuzzerInitialize(int *count, char ***arguments) {
     (void)count;
     (void)arguments;
     return !check_begin("any call of any function");
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
-{
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     input in;
     mmax_status expected, status;
     take_input(&in, data, size);
@@ -250,17 +220,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
           mmax_status_string(status), mmax_status_string(expected));
     if (status == expected) {
         int written = status == MMAX_OK && in.c.s.rows > 0 && in.c.s.cols > 0;
-        if (written) {
-            check_result(&in);
-        }
+        if (written) { check_result(&in); }
         check_untouched(&in, written);
     }
     if (check_failed) {
         describe(&in);
         printf("input: ");
-        for (size_t i = 0; i < size; ++i) {
-            printf("%02x", data[i]);
-        }
+        for (size_t i = 0; i < size; ++i) { printf("%02x", data[i]); }
         printf("\n");
         check_report();
         fflush(stdout);

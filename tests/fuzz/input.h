@@ -24,26 +24,19 @@ typedef struct reader {
     size_t left;
 } reader;
 
-static unsigned take(reader *r)
-{
-    if (r->left == 0) {
-        return 0;
-    }
+static unsigned take(reader *r) {
+    if (r->left == 0) { return 0; }
     --r->left;
     return *r->at++;
 }
 
-static uint64_t take_bits(reader *r, size_t bytes)
-{
+static uint64_t take_bits(reader *r, size_t bytes) {
     uint64_t bits = 0;
-    for (size_t i = 0; i < bytes; ++i) {
-        bits |= (uint64_t)take(r) << (8 * i);
-    }
+    for (size_t i = 0; i < bytes; ++i) { bits |= (uint64_t)take(r) << (8 * i); }
     return bits;
 }
 
-static double take_double(reader *r)
-{
+static double take_double(reader *r) {
     static const double ordinary[] = {0, 1, 0.5, 2, -1, 0.1, 1e-6, 30, 1e-3, 0.25, 100, 1e4, -0.5, 3, 1e-9, 0.9};
     static const uint64_t extreme[] = {
         0x7ff8000000000000, 0x7ff0000000000000, 0xfff0000000000000, 0x8000000000000000, /* NaN, infinities, -0 */
@@ -53,12 +46,8 @@ static double take_double(reader *r)
         0x7fe0000000000000, 0x43e0000000000000, 0x3ff0000000000001, 0x3fefffffffffffff, /* 2^1023, 2^63, near 1 */
         0x46293e5939a08cea, 0x39b4484bfeebc2a0, 0x5fb4484bfeebc2a0, 0x20a4484bfeebc2a0};
     unsigned k = take(r);
-    if (k < 64) {
-        return ordinary[k % COUNT(ordinary)];
-    }
-    if (k < 200) {
-        return ((double)k - 132) / 16;
-    }
+    if (k < 64) { return ordinary[k % COUNT(ordinary)]; }
+    if (k < 200) { return ((double)k - 132) / 16; }
     return double_of(k < 248 ? extreme[k % COUNT(extreme)] : take_bits(r, 8));
 }
 
@@ -85,27 +74,21 @@ typedef struct input {
     int sound;                 /* the arrays exist: the shape is no defect */
 } input;
 
-static int is_given(const input *in, int array)
-{
+static int is_given(const input *in, int array) {
     return array < ARRAYS ? in->c.array[array] != NULL : array == GP ? in->c.gp != NULL : in->c.per_row != NULL;
 }
 
-static int has_array(const function *f, int array)
-{
+static int has_array(const function *f, int array) {
     return array < ARRAYS ? has(f, 1u << array) : array == GP ? has(f, HAS_GP) : f->kind == LOSS || f->kind == METRIC;
 }
 
-static void *exact(size_t size)
-{
+static void *exact(size_t size) {
     void *p = malloc(size ? size : 1);
-    if (!p) {
-        abort();
-    }
+    if (!p) { abort(); }
     return p;
 }
 
-static void new_block(input *in, int array, size_t size)
-{
+static void new_block(input *in, int array, size_t size) {
     block *b = &in->blocks[array];
     b->base = exact(size);
     b->size = size;
@@ -113,8 +96,7 @@ static void new_block(input *in, int array, size_t size)
 }
 
 /* The bytes of an array as they were before the call. */
-static const unsigned char *before(const input *in, int array)
-{
+static const unsigned char *before(const input *in, int array) {
     for (int b = 0; b < BLOCKS; ++b) {
         const block *k = &in->blocks[b];
         if (k->base && in->at[array] >= k->base && in->at[array] < k->base + k->size) {
@@ -124,8 +106,7 @@ static const unsigned char *before(const input *in, int array)
     return NULL;
 }
 
-static void free_input(input *in)
-{
+static void free_input(input *in) {
     for (int b = 0; b < BLOCKS; ++b) {
         free(in->blocks[b].base);
         free(in->blocks[b].before);
@@ -136,21 +117,15 @@ static void free_input(input *in)
 
 /* ==== shape ==== */
 
-static size_t take_stride(reader *r, size_t cols)
-{
+static size_t take_stride(reader *r, size_t cols) {
     static const size_t wrong[] = {SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 8, SIZE_MAX / 4 + 1};
     unsigned k = take(r);
-    if (k < 64) {
-        return 0;
-    }
-    if (k < 224) {
-        return cols + k % 32;
-    }
+    if (k < 64) { return 0; }
+    if (k < 224) { return cols + k % 32; }
     return k < 240 ? cols - 1 : wrong[k % COUNT(wrong)];
 }
 
-static void take_shape(input *in, reader *r)
-{
+static void take_shape(input *in, reader *r) {
     mmax_shape *s = &in->c.s;
     size_t *strides[] = {&s->x_stride, &s->y_stride, &s->gx_stride, &s->gy_stride};
     unsigned rows = take(r), cols = take(r);
@@ -160,12 +135,8 @@ static void take_shape(input *in, reader *r)
               : cols == 250 ? 0
               : cols == 251 ? SIZE_MAX / 2
                             : cols % 4;
-    if (s->cols > 300 && s->rows > 2 && s->cols <= LONGEST_ROW && s->rows < 100) {
-        s->rows = 2;
-    }
-    for (int i = 0; i < 4; ++i) {
-        *strides[i] = take_stride(r, s->cols);
-    }
+    if (s->cols > 300 && s->rows > 2 && s->cols <= LONGEST_ROW && s->rows < 100) { s->rows = 2; }
+    for (int i = 0; i < 4; ++i) { *strides[i] = take_stride(r, s->cols); }
     s->scale = take_double(r);
     in->sound = s->rows < 100 && s->cols <= LONGEST_ROW;
     for (int a = 0; a < ARRAYS; ++a) {
@@ -186,8 +157,7 @@ static void take_shape(input *in, reader *r)
 
 enum { SEPARATE, SHIFTED, IN_PLACE, TOGETHER };
 
-static void take_layout(input *in, reader *r, unsigned layout)
-{
+static void take_layout(input *in, reader *r, unsigned layout) {
     const function *f = in->f;
     size_t room = 0;
     int host = ARRAYS;
@@ -212,9 +182,7 @@ static void take_layout(input *in, reader *r, unsigned layout)
     if (layout == IN_PLACE && has(f, HAS_OUT)) {
         unsigned k = take(r);
         for (int a = GY; a < ARRAYS; ++a) { /* the first or a later input of equal stride */
-            if (has_array(f, a) && in->stride[a] == in->stride[OUT] && (host == ARRAYS || k-- % 4 == 1)) {
-                host = a;
-            }
+            if (has_array(f, a) && in->stride[a] == in->stride[OUT] && (host == ARRAYS || k-- % 4 == 1)) { host = a; }
         }
     }
     for (int a = 0; a < BLOCKS; ++a) {
@@ -224,14 +192,11 @@ static void take_layout(input *in, reader *r, unsigned layout)
             in->at[a] = in->blocks[a].base + shift;
         }
     }
-    if (host != ARRAYS) {
-        in->at[OUT] = in->at[host];
-    }
+    if (host != ARRAYS) { in->at[OUT] = in->at[host]; }
 }
 
 /* The pointers that the call gets: all that the function has, but for those in the mask. */
-static void give_arrays(input *in, unsigned missing)
-{
+static void give_arrays(input *in, unsigned missing) {
     for (int a = 0; a < BLOCKS; ++a) {
         void *p = missing >> a & 1 ? NULL : in->at[a];
         if (a < ARRAYS) {
@@ -249,13 +214,10 @@ static void give_arrays(input *in, unsigned missing)
 
 static size_t length_of(const mmax_shape *s, size_t row) { return s->lengths ? s->lengths[row] : s->cols; }
 
-static void take_lengths(input *in, reader *r)
-{
+static void take_lengths(input *in, reader *r) {
     mmax_shape *s = &in->c.s;
     uint32_t *lengths;
-    if (take(r) % 4 == 0 || !in->sound || s->cols == 0) {
-        return;
-    }
+    if (take(r) % 4 == 0 || !in->sound || s->cols == 0) { return; }
     lengths = exact(s->rows * sizeof *lengths);
     for (size_t row = 0; row < s->rows; ++row) {
         unsigned k = take(r);
@@ -264,14 +226,11 @@ static void take_lengths(input *in, reader *r)
     s->lengths = lengths;
 }
 
-static void take_targets(input *in, reader *r)
-{
+static void take_targets(input *in, reader *r) {
     mmax_targets *t = &in->c.t;
     int32_t *index;
     size_t rows = in->sound ? in->c.s.rows : 0;
-    if (in->f->kind != LOSS) {
-        return;
-    }
+    if (in->f->kind != LOSS) { return; }
     t->label_smoothing = take_double(r);
     t->grad_scale = take_double(r);
     index = exact(rows * sizeof *index);
@@ -283,8 +242,7 @@ static void take_targets(input *in, reader *r)
     t->index = index;
 }
 
-static void take_params(input *in, reader *r)
-{
+static void take_params(input *in, reader *r) {
     in->c.epsilon = in->f->epsilon;
     in->p = params_of_order[in->f->order];
     if (take(r) % 2) {
@@ -306,15 +264,12 @@ static void take_params(input *in, reader *r)
 
 enum { RAW = LAWS, NEAR, FILLS };
 
-static void take_entries(const function *f, reader *r, void *a, size_t n, unsigned law_byte, uint64_t seed)
-{
+static void take_entries(const function *f, reader *r, void *a, size_t n, unsigned law_byte, uint64_t seed) {
     static const double extreme[] = {0, 1, -1, 1e30, -1e30, 0x1p-126, 0x1p-149, 3.4e38, -3.4e38, 88, -104, 1e-30};
     unsigned l = law_byte % FILLS, patches;
     uint64_t base = l == NEAR ? take_bits(r, f->size) : 0;
     random_state = seed;
-    if (l < RAW) {
-        fill(f, a, n, (law)l);
-    }
+    if (l < RAW) { fill(f, a, n, (law)l); }
     for (size_t i = 0; i < n && l >= RAW; ++i) {
         set_bits(f, a, i, l == RAW ? take_bits(r, f->size) : base + take(r) - 128);
     }
@@ -333,8 +288,7 @@ static void take_entries(const function *f, reader *r, void *a, size_t n, unsign
 }
 
 /* y of one row of its own. */
-static void genuine_y(const input *in, double *y, double *x, size_t n)
-{
+static void genuine_y(const input *in, double *y, double *x, size_t n) {
     call c = in->c;
     c.array[OUT] = y;
     c.array[X] = x;
@@ -345,8 +299,7 @@ static void genuine_y(const input *in, double *y, double *x, size_t n)
     (void)in->f->forward(&c); /* with wrong parameters y stays 0 */
 }
 
-static void take_rows(input *in, reader *r)
-{
+static void take_rows(input *in, reader *r) {
     static double rows[ARRAYS][LONGEST_ROW + 1];
     const function *f = in->f;
     unsigned law_of_x = take(r), law_of_y = take(r), law_of_gy = take(r);
@@ -355,35 +308,26 @@ static void take_rows(input *in, reader *r)
     for (size_t row = 0; row < in->c.s.rows; ++row) {
         size_t n = in->c.s.cols;
         take_entries(f, r, rows[X], n, law_of_x, seed * 31 + row);
-        if (has(f, HAS_GY)) {
-            take_entries(f, r, rows[GY], n, law_of_gy, seed * 37 + row);
-        }
+        if (has(f, HAS_GY)) { take_entries(f, r, rows[GY], n, law_of_gy, seed * 37 + row); }
         if (has(f, HAS_Y)) {
             genuine_y(in, rows[Y], rows[X], length_of(&in->c.s, row) < n ? length_of(&in->c.s, row) : n);
-            if (law_of_y % 4) {
-                take_entries(f, r, rows[Y], n, law_of_y / 4, seed * 41 + row);
-            }
+            if (law_of_y % 4) { take_entries(f, r, rows[Y], n, law_of_y / 4, seed * 41 + row); }
         }
         for (int a = GY; a < ARRAYS; ++a) {
-            if (in->at[a]) {
-                memcpy(in->at[a] + row * in->stride[a] * f->size, rows[a], n * f->size);
-            }
+            if (in->at[a]) { memcpy(in->at[a] + row * in->stride[a] * f->size, rows[a], n * f->size); }
         }
     }
 }
 
 /* ==== all of it ==== */
 
-static void take_input(input *in, const uint8_t *data, size_t size)
-{
+static void take_input(input *in, const uint8_t *data, size_t size) {
     reader r = {data, size};
     unsigned isa, layout, missing;
     memset(in, 0, sizeof *in);
     in->f = &functions[take(&r) % COUNT(functions)];
     isa = take(&r) % MMAX_ISA_COUNT;
-    while (mmax_isa_select((mmax_isa)isa) != MMAX_OK) {
-        isa = (isa + 1) % MMAX_ISA_COUNT;
-    }
+    while (mmax_isa_select((mmax_isa)isa) != MMAX_OK) { isa = (isa + 1) % MMAX_ISA_COUNT; }
     in->isa = (int)isa;
     layout = take(&r) % 4;
     missing = take(&r);
@@ -396,12 +340,8 @@ static void take_input(input *in, const uint8_t *data, size_t size)
     take_layout(in, &r, in->sound ? layout : SEPARATE);
     give_arrays(in, missing);
     in->genuine = layout != TOGETHER;
-    if (in->at[GP]) {
-        memset(in->at[GP], 0, sizeof(mmax_multimax_grads));
-    }
-    if (in->sound) {
-        take_rows(in, &r);
-    }
+    if (in->at[GP]) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
+    if (in->sound) { take_rows(in, &r); }
     for (int b = 0; b < BLOCKS; ++b) {
         if (in->blocks[b].base) {
             in->blocks[b].before = exact(in->blocks[b].size);

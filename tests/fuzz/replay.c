@@ -16,18 +16,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static uint8_t input[1 << 16];
 
 /* One line of hexadecimal digits; returns the number of bytes. */
-static size_t from_hex(const char *line)
-{
+static size_t from_hex(const char *line) {
     size_t n = 0;
     unsigned byte;
-    while (n < sizeof input && sscanf(line + 2 * n, "%2x", &byte) == 1) {
-        input[n++] = (uint8_t)byte;
-    }
+    while (n < sizeof input && sscanf(line + 2 * n, "%2x", &byte) == 1) { input[n++] = (uint8_t)byte; }
     return n;
 }
 
-static void write_input(const char *folder, unsigned number, size_t n)
-{
+static void write_input(const char *folder, unsigned number, size_t n) {
     char name[1024];
     FILE *file;
     snprintf(name, sizeof name, "%s/%05u", folder, number);
@@ -39,15 +35,13 @@ static void write_input(const char *folder, unsigned number, size_t n)
 }
 
 /* Knuth's multiplier for 64 bits: The Art of Computer Programming, 3.3.4, table 1. */
-static uint8_t random_byte(void)
-{
+static uint8_t random_byte(void) {
     static uint64_t state = 1;
     state = state * 6364136223846793005 + 1442695040888963407;
     return (uint8_t)(state >> 56);
 }
 
-int main(int count, char **arguments)
-{
+int main(int count, char **arguments) {
     static char line[2 * sizeof input + 2];
     FILE *file = count > 1 ? fopen(arguments[1], "rb") : NULL;
     size_t n = file ? strlen(arguments[1]) : 0;
@@ -75,9 +69,7 @@ int main(int count, char **arguments)
     fclose(file);
     for (long k = 0; k < random_inputs; ++k) {
         n = 8 + random_byte() % 120;
-        for (size_t i = 0; i < n; ++i) {
-            input[i] = random_byte() % 3 ? random_byte() : 0;
-        }
+        for (size_t i = 0; i < n; ++i) { input[i] = random_byte() % 3 ? random_byte() : 0; }
         LLVMFuzzerTestOneInput(input, n);
     }
     printf("%u inputs of the corpus, %ld random ones\n", lines, random_inputs);

@@ -14,46 +14,33 @@ static int is_finite_double(double v) { return (bits_of(v) & 0x7fffffffffffffff)
 
 static int fits(const function *f, double v) { return is_finite_double(v) && fabs(v) <= largest(f); }
 
-static int is_null_wrong(const input *in)
-{
+static int is_null_wrong(const input *in) {
     const function *f = in->f;
     const call *c = &in->c;
     int outputs = 0, optional = f->kind == LOSS || has(f, HAS_GP);
     for (int a = 0; a < BLOCKS; ++a) {
         int output = a == OUT || a >= ARRAYS;
         outputs += output && has_array(f, a) && is_given(in, a);
-        if (has_array(f, a) && !is_given(in, a) && !(output && optional)) {
-            return 1;
-        }
+        if (has_array(f, a) && !is_given(in, a) && !(output && optional)) { return 1; }
     }
     return outputs == 0 || (f->order && !c->p) || (f->kind == LOSS && !c->t.index);
 }
 
-static int is_shape_wrong(const input *in)
-{
+static int is_shape_wrong(const input *in) {
     const mmax_shape *s = &in->c.s;
-    if (!in->sound) {
-        return 1;
-    }
+    if (!in->sound) { return 1; }
     for (size_t row = 0; row < s->rows; ++row) {
-        if (length_of(s, row) > s->cols) {
-            return 1;
-        }
+        if (length_of(s, row) > s->cols) { return 1; }
     }
     return 0;
 }
 
-static int is_param_wrong(const input *in)
-{
+static int is_param_wrong(const input *in) {
     const function *f = in->f;
     const call *c = &in->c;
     double scale = c->s.scale, a = c->t.label_smoothing, e = c->epsilon;
-    if (scale != 0 && !(scale >= ldexp(1, -60) && scale <= ldexp(1, 60))) {
-        return 1;
-    }
-    if (f->order && c->p->order != 1 && c->p->order != 2) {
-        return 1;
-    }
+    if (scale != 0 && !(scale >= ldexp(1, -60) && scale <= ldexp(1, 60))) { return 1; }
+    if (f->order && c->p->order != 1 && c->p->order != 2) { return 1; }
     for (int k = 0; f->order && k < c->p->order; ++k) {
         if (!fits(f, c->p->t_b[k]) || !fits(f, c->p->t_d[k]) || !fits(f, c->p->b[k]) || !fits(f, c->p->d[k])) {
             return 1;
@@ -62,48 +49,34 @@ static int is_param_wrong(const input *in)
     if (f->kind == METRIC) {
         return !is_finite_double(e) || (has(f, HAS_REFERENCE) && (!is_finite_double(c->reference) || c->reference < 0));
     }
-    if (has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0))) {
-        return 1;
-    }
-    if (f->kind != LOSS) {
-        return 0;
-    }
+    if (has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0))) { return 1; }
+    if (f->kind != LOSS) { return 0; }
     for (size_t row = 0; row < c->s.rows; ++row) {
-        if (c->t.index[row] >= 0 && (size_t)c->t.index[row] >= length_of(&c->s, row)) {
-            return 1;
-        }
+        if (c->t.index[row] >= 0 && (size_t)c->t.index[row] >= length_of(&c->s, row)) { return 1; }
     }
     return is_nan_double(a) || a < 0 || a >= 1 || !is_finite_double(c->t.grad_scale);
 }
 
 /* Whether rows of two arrays of T with equal stride touch. */
-static int rows_touch(const input *in, int a, int b)
-{
+static int rows_touch(const input *in, int a, int b) {
     size_t size = in->f->size, width = in->c.s.cols * size;
     for (size_t i = 0; i < in->c.s.rows; ++i) {
         for (size_t j = 0; j < in->c.s.rows; ++j) {
             uintptr_t p = (uintptr_t)in->at[a] + i * in->stride[a] * size,
                       q = (uintptr_t)in->at[b] + j * in->stride[b] * size;
-            if (p < q ? q - p < width : p - q < width) {
-                return 1;
-            }
+            if (p < q ? q - p < width : p - q < width) { return 1; }
         }
     }
     return 0;
 }
 
-static int is_alias_wrong(const input *in)
-{
+static int is_alias_wrong(const input *in) {
     for (int a = 0; a < BLOCKS; ++a) {
         for (int b = 0; b < ARRAYS; ++b) {
             uintptr_t p = (uintptr_t)in->at[a], q = (uintptr_t)in->at[b];
-            if (a == b || (a > OUT && a < ARRAYS) || !is_given(in, a) || !is_given(in, b)) {
-                continue;
-            }
+            if (a == b || (a > OUT && a < ARRAYS) || !is_given(in, a) || !is_given(in, b)) { continue; }
             if (a == OUT && in->stride[a] == in->stride[b]) {
-                if (p != q && rows_touch(in, a, b)) {
-                    return 1;
-                }
+                if (p != q && rows_touch(in, a, b)) { return 1; }
             } else if (p < q ? q - p < in->extent[a] : p - q < in->extent[b]) {
                 return 1;
             }
@@ -112,11 +85,8 @@ static int is_alias_wrong(const input *in)
     return 0;
 }
 
-static mmax_status expected_status(const input *in)
-{
-    if (in->c.s.rows == 0 || in->c.s.cols == 0) {
-        return MMAX_OK;
-    }
+static mmax_status expected_status(const input *in) {
+    if (in->c.s.rows == 0 || in->c.s.cols == 0) { return MMAX_OK; }
     return is_null_wrong(in)    ? MMAX_ERR_NULL
            : is_shape_wrong(in) ? MMAX_ERR_SHAPE
            : is_param_wrong(in) ? MMAX_ERR_PARAM
@@ -147,8 +117,7 @@ static struct {
 static int is_bad(const void *a, size_t i) { return is_nan_at(row.f, a, i) || is_special(row.f, a, i, PLUS_INF); }
 
 /* Whether a slope of sigma overflows at a score of 0, and with it the gradient of masked entries. */
-static int is_steep(const function *f, const mmax_multimax_params *p)
-{
+static int is_steep(const function *f, const mmax_multimax_params *p) {
     int steep = 0;
     for (int k = 0; p && k < p->order; ++k) {
         wide t = fmaxl(fabsl(p->t_b[k]), fabsl(p->t_d[k])) + 1, q = k ? fmaxl(fabsl(p->b[k]), fabsl(p->d[k])) + 1 : 1;
@@ -158,8 +127,7 @@ static int is_steep(const function *f, const mmax_multimax_params *p)
 }
 
 /* Which entries count, their scores, and what they promise. */
-static void examine(const input *in, const call *c)
-{
+static void examine(const input *in, const call *c) {
     const function *f = in->f;
     size_t n = c->s.cols;
     oracle o = {oracle_formula(f->name), f->kind == LOGARITHM, c->p, c->epsilon, largest(f), NULL, 0};
@@ -196,9 +164,7 @@ static void examine(const input *in, const call *c)
             row.s[i] = oracle_score(&o, get(f, c->array[X], i), row.scale);
             s = reach = row.s[i].hi;
             row.weightless = row.weightless && is_masked(row.s[i]);
-            if (f->kind == METRIC) {
-                continue; /* the scale has no part in it */
-            }
+            if (f->kind == METRIC) { continue; /* the scale has no part in it */ }
             if (o.p && !is_masked(row.s[i])) {
                 (void)oracle_sigma(o.p, s, &row.unit[i]);
                 reach = row.unit[i];
@@ -220,15 +186,12 @@ static void examine(const input *in, const call *c)
 #define ROW_ARGS(i) (unsigned)(i), (unsigned)row.n, row.f->name, mmax_isa_name(mmax_isa_active())
 
 /* Entries that do not count are exactly what the rule says; in a NaN row all others are the quiet NaN. */
-static void check_special_entries(const call *c)
-{
+static void check_special_entries(const call *c) {
     const function *f = row.f;
     const void *out = c->array[OUT];
     int nan = row.verdict == HAS_NAN;
     for (size_t i = 0; i < row.n; ++i) {
-        if (row.steep && f->kind > LOGARITHM) {
-            continue;
-        }
+        if (row.steep && f->kind > LOGARITHM) { continue; }
         if (!row.active[i]) {
             CHECK(get_bits(f, out, i) == masked_bits(f), ROW_AT "masked: %g", ROW_ARGS(i), get(f, out, i));
         } else if (has(f, ELEMENTWISE)) {
@@ -248,15 +211,13 @@ static void check_special_entries(const call *c)
 }
 
 static const void *sorted_entries;
-static int by_x(const void *a, const void *b)
-{
+static int by_x(const void *a, const void *b) {
     double p = get(row.f, sorted_entries, *(const size_t *)a), q = get(row.f, sorted_entries, *(const size_t *)b);
     return (p > q) - (p < q);
 }
 
 /* A larger x has no smaller y, but for rounding; equal ones have the same bits. */
-static void check_order(const call *c)
-{
+static void check_order(const call *c) {
     static size_t at[LONGEST_ROW + 1];
     const function *f = row.f;
     size_t m = 0;
@@ -282,8 +243,7 @@ static void check_order(const call *c)
 }
 
 /* The sum and the range. */
-static void check_sum(const call *c)
-{
+static void check_sum(const call *c) {
     const function *f = row.f;
     double eps = eps_of(f), low = f->kind == FORWARD && row.o.f == TANHMAX ? -1 - 16 * eps : 0, high = 1 + 16 * eps;
     wide sum, slack = f->size == 4 ? 1e-6 : 1e-14;
@@ -311,8 +271,7 @@ static void check_sum(const call *c)
 }
 
 /* The values themselves, in ULP as the header states them, where sigma does not take part. */
-static void check_values(const call *c)
-{
+static void check_values(const call *c) {
     static wide observed[LONGEST_ROW + 1];
     static const double bounds[FORMULAS] = {4, 0, 2.5, 4.5, 6, 8, 0};
     const function *f = row.f;
@@ -326,16 +285,12 @@ static void check_values(const call *c)
         size = is_masked(row.s[i]) ? size : fmaxl(size, fabsl(row.s[i].hi));
         rest = fmaxl(rest, fabsl(row.s[i].lo));
     }
-    if (rest > 1e-10) {
-        return; /* exp_of() takes a rest for a relative error */
-    }
+    if (rest > 1e-10) { return; /* exp_of() takes a rest for a relative error */ }
     row.o.observed = row.o.f == EVSOFTMAX ? observed : NULL;
     row.o.near = 8 * eps * (size + least * fmaxl(1, row.scale));
     oracle_forward(&row.o, row.y, row.s, row.n);
     row.o.observed = NULL;
-    for (size_t i = 0; i < row.n; ++i) {
-        top = fmaxl(top, row.y[i]);
-    }
+    for (size_t i = 0; i < row.n; ++i) { top = fmaxl(top, row.y[i]); }
     for (size_t i = 0; i < row.n; ++i) {
         wide y = row.y[i], error = fabsl(observed[i] - y), in_ulp;
         if (is_masked(row.s[i]) || error == 0 || (fabsl(y) < 1.03 * least && fabsl(observed[i]) < 1.03 * least)) {
@@ -349,8 +304,7 @@ static void check_values(const call *c)
     }
 }
 
-static void check_forward(const call *c)
-{
+static void check_forward(const call *c) {
     const function *f = row.f;
     size_t nans = 0, actives = 0;
     check_special_entries(c);
@@ -366,36 +320,23 @@ static void check_forward(const call *c)
                   ROW_ARGS(i), y, sigma);
         }
     }
-    if (row.o.f == SEGLU || row.verdict == HAS_NAN || (row.verdict == NEAR_END && nans == actives)) {
-        return;
-    }
-    if (row.verdict == NEAR_END && nans) {
-        return;
-    }
+    if (row.o.f == SEGLU || row.verdict == HAS_NAN || (row.verdict == NEAR_END && nans == actives)) { return; }
+    if (row.verdict == NEAR_END && nans) { return; }
     CHECK(nans == 0, ROW_AT "%u NaNs among %u entries", ROW_ARGS(row.n), (unsigned)nans, (unsigned)actives);
-    if (nans) {
-        return;
-    }
+    if (nans) { return; }
     check_sum(c);
-    if (!row.o.p && row.o.f != TANHMAX) {
-        check_order(c);
-    }
-    if (row.verdict == ORDINARY) {
-        check_values(c);
-    }
+    if (!row.o.p && row.o.f != TANHMAX) { check_order(c); }
+    if (row.verdict == ORDINARY) { check_values(c); }
 }
 
 /* Of the genuine y: a bound, and the sum of a gradient on the simplex, which is 0. */
-static void check_backward(const input *in, const call *c)
-{
+static void check_backward(const input *in, const call *c) {
     const function *f = row.f;
     double high = 0, bound, eps = eps_of(f);
     wide sum;
     size_t active = 0;
     check_special_entries(c);
-    if (!in->genuine || row.verdict != ORDINARY || has(f, HAS_GP)) {
-        return;
-    }
+    if (!in->genuine || row.verdict != ORDINARY || has(f, HAS_GP)) { return; }
     for (size_t i = 0; i < row.n; ++i) {
         if (row.active[i]) {
             high = fmax(high, fabs(get(f, c->array[GY], i)));
@@ -403,9 +344,7 @@ static void check_backward(const input *in, const call *c)
         }
     }
     bound = row.scale * high * (f->kind == LOG_BACKWARD ? (double)active + 1 : 2) * (1 + 64 * eps);
-    if (!(bound * (double)row.n <= largest(f) / 64) || high * (double)row.n > largest(f) / 64) {
-        return;
-    }
+    if (!(bound * (double)row.n <= largest(f) / 64) || high * (double)row.n > largest(f) / 64) { return; }
     for (size_t i = 0; i < row.n; ++i) {
         row.got[i] = get(f, c->array[OUT], i);
         CHECK(fabsl(row.got[i]) <= bound + smallest_normal(f), ROW_AT "%Lg is out of the range of %g", ROW_ARGS(i),
@@ -419,8 +358,7 @@ static void check_backward(const input *in, const call *c)
     }
 }
 
-static void check_loss(const input *in, const call *c)
-{
+static void check_loss(const input *in, const call *c) {
     const function *f = row.f;
     double loss = *c->per_row, factor = row.scale * (c->t.grad_scale == 0 ? 1 : c->t.grad_scale);
     int32_t target = c->t.index[0];
@@ -465,8 +403,7 @@ static void check_loss(const input *in, const call *c)
     (void)in;
 }
 
-static void check_metric(const call *c)
-{
+static void check_metric(const call *c) {
     const function *f = row.f;
     double value = *c->per_row;
     wide expected;
@@ -495,8 +432,7 @@ static void check_metric(const call *c)
     }
 }
 
-static void check_row(const input *in, const call *c)
-{
+static void check_row(const input *in, const call *c) {
     examine(in, c);
     switch (in->f->kind) {
     case FORWARD:
