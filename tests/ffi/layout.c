@@ -19,6 +19,8 @@ int main(void) {
     OFFSET(mmax_shape, gy_stride);
     OFFSET(mmax_shape, scale);
     OFFSET(mmax_shape, lengths);
+    OFFSET(mmax_shape, starts);
+    OFFSET(mmax_shape, attention);
     SIZE(mmax_multimax_params);
     OFFSET(mmax_multimax_params, order);
     OFFSET(mmax_multimax_params, t_b);
@@ -34,5 +36,8 @@ int main(void) {
     OFFSET(mmax_targets, index);
     OFFSET(mmax_targets, label_smoothing);
     OFFSET(mmax_targets, grad_scale);
+    OFFSET(mmax_targets, weights);
+    OFFSET(mmax_targets, q);
+    OFFSET(mmax_targets, q_stride);
     return 0;
 }

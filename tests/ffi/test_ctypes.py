@@ -24,7 +24,8 @@ INF = math.inf
 
 class Shape(ctypes.Structure):
     _fields_ = [("rows", c_size_t), ("cols", c_size_t), ("x_stride", c_size_t), ("y_stride", c_size_t),
-                ("gx_stride", c_size_t), ("gy_stride", c_size_t), ("scale", c_double), ("lengths", POINTER(c_uint32))]
+                ("gx_stride", c_size_t), ("gy_stride", c_size_t), ("scale", c_double), ("lengths", POINTER(c_uint32)),
+                ("starts", POINTER(c_uint32)), ("attention", c_void_p)]
 
 
 class Params(ctypes.Structure):
@@ -36,7 +37,8 @@ class Grads(ctypes.Structure):
 
 
 class Targets(ctypes.Structure):
-    _fields_ = [("index", POINTER(c_int32)), ("label_smoothing", c_double), ("grad_scale", c_double)]
+    _fields_ = [("index", POINTER(c_int32)), ("label_smoothing", c_double), ("grad_scale", c_double),
+                ("weights", POINTER(c_double)), ("q", c_void_p), ("q_stride", c_size_t)]
 
 
 def function(name, restype, *argtypes):
