@@ -135,7 +135,7 @@ static inline FILE *file_open(const char *path) {
     int itself = 0;
 #if defined(S_ISREG)
     struct stat status;
-    itself = lstat(path, &status) == 0 && !S_ISREG(status.st_mode) && !S_ISDIR(status.st_mode);
+    itself = lstat(path, &status) == 0 && !S_ISREG(status.st_mode);
 #endif
     char *part = itself ? NULL : join(path, ".part", "");
     FILE *stream = fopen(itself ? path : part, "wb");
@@ -185,9 +185,10 @@ static inline void files_keep(void) {
 #define BLUE   "#1f83d0"
 #define ORANGE "#d55e00"
 static const struct line_style {
-    const char *colour, *dashes;
-} softmax_line = {INK, "none"}, multimax_line = {BLUE, "none"}, evsoftmax_line = {"#079a72", "7 3"},
-  sparsemax_line = {ORANGE, "2 2"}, entmax15_line = {"#c08400", "9 3 2 3"}, tanhmax_line = {"#c066a0", "5 2"};
+    const char *colour, *dashes, *width;
+} softmax_line = {INK, "none", "2.5"}, multimax_line = {BLUE, "none", "2.5"},
+  evsoftmax_line = {"#079a72", "7 3", "2.5"}, sparsemax_line = {ORANGE, "2 2", "2.5"},
+  entmax15_line = {"#c08400", "9 3 2 3", "2.5"}, tanhmax_line = {"#c066a0", "5 2", "2.5"};
 
 /* Rounding to two decimals must not hang on the last bit of a result, which may differ between instruction sets. */
 #define UNTIE 1e-4
@@ -270,7 +271,8 @@ static inline void svg_grid(FILE *svg, const struct panel *p, const double step[
 /* Through x[i], y[i * y_stride]. */
 static inline void svg_curve(FILE *svg, const struct panel *p, const struct line_style *style, const double *x,
                              const double *y, size_t y_stride, size_t n) {
-    fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" stroke-dasharray=\"%s\" d=\"", style->colour, style->dashes);
+    fprintf(svg, "<path stroke=\"%s\" stroke-width=\"%s\" stroke-dasharray=\"%s\" d=\"", style->colour, style->width,
+            style->dashes);
     for (size_t i = 0; i < n; ++i) {
         svg_point(svg, i == 0 ? 'M' : 'L', panel_x(p, x[i]), panel_y(p, y[i * y_stride]));
     }

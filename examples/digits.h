@@ -50,6 +50,9 @@ enum {
 enum { SOFTMAX, MULTIMAX, EVSOFTMAX, SPARSEMAX, ENTMAX15, TANHMAX, FUNCTIONS, HEAD_KINDS = TANHMAX, NONE = -1 };
 static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", "sparsemax", "entmax15", "tanhmax"};
 
+static const struct line_style *const function_line[] = {&softmax_line,   &multimax_line, &evsoftmax_line,
+                                                         &sparsemax_line, &entmax15_line, &tanhmax_line};
+
 /* SplitMix64 (Steele, Lea, Flood 2014): the same numbers on every machine. */
 static inline uint64_t random_bits(uint64_t *state) {
     uint64_t z = *state += 0x9e3779b97f4a7c15u;
@@ -690,6 +693,22 @@ static inline void progress_end(void) {
     if (STDERR_IS_TERMINAL()) { fprintf(stderr, "\r%-79s\r", ""); }
 }
 
+struct spread {
+    double mean, std;
+};
+
+/* Of measure[i] over the seeds; with `from`, of measure[i] - from[i]: both have the same first weights and images. */
+static inline struct spread spread_of(const double *measure, const double *from, int seeds) {
+    struct spread s = {0, 0};
+    for (int i = 0; i < seeds; ++i) { s.mean += (measure[i] - (from != NULL ? from[i] : 0)) / seeds; }
+    for (int i = 0; i < seeds && seeds > 1; ++i) {
+        double off = measure[i] - (from != NULL ? from[i] : 0) - s.mean;
+        s.std += off * off / (seeds - 1);
+    }
+    s.std = sqrt(s.std);
+    return s;
+}
+
 /* ==== what the tokens tell ======================================================================================== */
 
 static inline double cosine(const float *a, const float *b, size_t width) {
@@ -755,7 +774,7 @@ static inline double collapse_residual(const float *x, size_t tokens, size_t wid
 
 /*
  * Attention rollout (Abnar, Zuidema 2020), layer by layer from rollout = I: own = (mean of the heads + I) / row sum,
- * rollout = own rollout. Returns |rollout - own| (Frobenius): 0 in the first layer.
+ * rollout = own rollout. Weights below 0 enter by their size. Returns |rollout - own| (Frobenius): 0 in the first layer.
  */
 static inline double roll_out(double *rollout, const float *weight, size_t heads, size_t tokens) {
     double *own = allocate(2 * tokens * tokens, sizeof *own), *next = own + tokens * tokens, square = 0;
@@ -764,7 +783,7 @@ static inline double roll_out(double *rollout, const float *weight, size_t heads
         for (size_t j = 0; j < tokens; ++j) {
             own[i * tokens + j] = i == j;
             for (size_t h = 0; h < heads; ++h) {
-                own[i * tokens + j] += (double)weight[(h * tokens + i) * tokens + j] / (double)heads;
+                own[i * tokens + j] += fabs((double)weight[(h * tokens + i) * tokens + j]) / (double)heads;
             }
             sum += own[i * tokens + j];
         }
@@ -781,6 +800,32 @@ static inline double roll_out(double *rollout, const float *weight, size_t heads
     }
     free(own);
     return sqrt(square);
+}
+
+/* Weights in bins of equal width on a logarithmic axis, from 10^-DECADES to 1; the first has all smaller ones too. */
+enum { DECADES = 8, BINS_A_DECADE = 4, BINS = DECADES * BINS_A_DECADE };
+struct histogram {
+    double zero, bin[BINS]; /* shares */
+};
+
+/* Each weight counts for `share`, and by its size: tanhmax has weights below 0. */
+static inline void histogram_add(struct histogram *h, const float *weight, size_t n, double share) {
+    for (size_t i = 0; i < n; ++i) {
+        double size = fabs((double)weight[i]);
+        if (size > 0) {
+            double bin = floor((log10(size) + DECADES) * BINS_A_DECADE);
+            h->bin[(size_t)fmin(fmax(bin, 0), BINS - 1)] += share;
+        } else {
+            h->zero += share;
+        }
+    }
+}
+
+/* The share of weights whose size is below 10^exponent. */
+static inline double share_below(const struct histogram *h, int exponent) {
+    double share = h->zero;
+    for (int bin = 0; bin < (exponent + DECADES) * BINS_A_DECADE; ++bin) { share += h->bin[bin]; }
+    return share;
 }
 
 #endif

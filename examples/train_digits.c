@@ -167,22 +167,6 @@ static void train(struct trainer *t, struct result *result, const struct setup *
 
 /* ==== printing ==================================================================================================== */
 
-struct spread {
-    double mean, std;
-};
-
-/* Of measure[i] over the seeds; with `from`, of measure[i] - from[i]: both have the same first weights and images. */
-static struct spread spread_of(const double *measure, const double *from, int seeds) {
-    struct spread s = {0, 0};
-    for (int i = 0; i < seeds; ++i) { s.mean += (measure[i] - (from != NULL ? from[i] : 0)) / seeds; }
-    for (int i = 0; i < seeds && seeds > 1; ++i) {
-        double off = measure[i] - (from != NULL ? from[i] : 0) - s.mean;
-        s.std += off * off / (seeds - 1);
-    }
-    s.std = sqrt(s.std);
-    return s;
-}
-
 static double seed_mean(const struct result *result, int measure, int seeds) {
     return spread_of(result->measure[measure], NULL, seeds).mean;
 }
@@ -283,9 +267,6 @@ static void print_modulators(const struct result *result) {
 
 /* ==== SVG ========================================================================================================= */
 
-static const struct line_style *const style[FUNCTIONS] = {&softmax_line,   &multimax_line, &evsoftmax_line,
-                                                          &sparsemax_line, &entmax15_line, &tanhmax_line};
-
 static void svg_square(FILE *svg, double x, double y, double side, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -378,7 +359,7 @@ static void svg_axis(FILE *svg, const struct axis *axis, const char *title) {
 
 static void svg_epochs(FILE *svg, const struct axis *axis, const double *value, int kind) {
     fprintf(svg, "<path fill=\"none\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\" d=\"",
-            style[kind]->colour, style[kind]->dashes);
+            function_line[kind]->colour, function_line[kind]->dashes);
     for (int e = 0; e < axis->epochs; ++e) {
         double x = axis->left + axis->width * e / (axis->epochs > 1 ? axis->epochs - 1 : 1);
         fprintf(svg, "%c%.1f %.1f", e == 0 ? 'M' : 'L', x, axis_y(axis, value[e]));
@@ -406,7 +387,7 @@ static void svg_training(FILE *svg, const struct result *result, int count, int 
         int kind = by_head ? result[i].setup.output : result[i].setup.attention;
         svg_epochs(svg, &loss, result[i].curve_loss, kind);
         svg_epochs(svg, &error, result[i].curve_error, kind);
-        svg_key(svg, 742, error.top + 12 + 24 * i, style[kind], function_name[kind]);
+        svg_key(svg, 742, error.top + 12 + 24 * i, function_line[kind], function_name[kind]);
     }
     fprintf(svg, "</g>\n");
     svg_end(svg);
@@ -501,10 +482,10 @@ static void print_spread(const double *measure, const double *from, int seeds, d
 /* Trains row by row; `compared` is the row that the next ones are compared with, seed by seed. */
 static void run_study(struct trainer *t, const struct study *study, int question, int seeds) {
     struct result *result = allocate((size_t)study->rows, sizeof *result);
-    printf("\n                           test accuracy  less that of      sparsity    multi-modality   weights"
-           "\n                               %%           %s                                that are 0"
+    printf("\n                           test accuracy   %s       sparsity    multi-modality   weights"
+           "\n                                 %%               %%                                 that are 0"
            "\n                            mean    std    mean    std    mean    std    mean    std       mean\n",
-           question == STUDY_DEPTH ? "softmax " : "line one");
+           question == STUDY_DEPTH ? "- softmax " : "- line one");
     for (int r = 0; r < study->rows; ++r) {
         double(*measure)[MAX_SEEDS] = result[r].measure;
         int compared = question == STUDY_DEPTH ? r - r % 2 : 0;
