@@ -452,7 +452,8 @@ static struct study study_of(int question, const struct setup *base) {
         study_add(&s, base, "softmax");
         study_add(&s, base, "multimax in the output")->output = MULTIMAX;
         study_add(&s, base, "multimax in the attention")->attention = MULTIMAX;
-        study_add(&s, base, "multimax in both")->attention = s.setup[s.rows - 1].output = MULTIMAX;
+        study_add(&s, base, "multimax in both")->attention = MULTIMAX;
+        s.setup[s.rows - 1].output = MULTIMAX;
         break;
     default:
         s.seeds = 6;
