@@ -8,7 +8,7 @@
  * call. All weights are trained by Adam with weight decay; the MultiMax parameters and the temperature, one set a
  * layer, start at the identity, have no weight decay, and their gradient is clipped apart from that of the network.
  *
- * In order: data, matrix products, model, forward, backward, optimiser, training, what the tokens tell.
+ * In order: data, matrix products, model, forward, backward, optimiser, training, measures of tokens and weights.
  */
 #ifndef EXAMPLES_DIGITS_H
 #define EXAMPLES_DIGITS_H
@@ -709,7 +709,7 @@ static inline struct spread spread_of(const double *measure, const double *from,
     return s;
 }
 
-/* ==== what the tokens tell ======================================================================================== */
+/* ==== measures of tokens and of attention weights ================================================================= */
 
 static inline double cosine(const float *a, const float *b, size_t width) {
     double ab = 0, aa = 0, bb = 0;
