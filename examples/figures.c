@@ -8,40 +8,10 @@
  * learned parameters in Tables 7 and 8, but neither the inputs of Figures 1 and 2 nor which layer they use: those are
  * chosen here. All numbers come from the library, in double.
  *
- * In order: data, functions, SVG, the figures, files, main.
+ * In order: data, functions, the figures, files, main. Drawing itself is in common.h.
  */
-#include "multimax.h"
-
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("figures: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    exit(2);
-}
-
-static void check(mmax_status status) {
-    if (status != MMAX_OK) { fail("multimax.h: %s", mmax_status_string(status)); }
-}
-
-/* directory/name, to be freed by free(). */
-static char *join(const char *directory, const char *name, const char *suffix) {
-    size_t room = strlen(directory) + strlen(name) + strlen(suffix) + 2;
-    char *path = malloc(room);
-    if (path == NULL) { fail("out of memory"); }
-    snprintf(path, room, "%s/%s%s", directory, name, suffix);
-    return path;
-}
+#define PROGRAM "figures"
+#include "common.h"
 
 /* ==== data ======================================================================================================== */
 
@@ -73,7 +43,7 @@ static int parse_layer(mmax_multimax_params *p, const char *line, size_t layer) 
 
 static void read_table(mmax_multimax_params *p, size_t layers, const char *directory, const char *name) {
     static const char header[] = "layer,t_b1,t_d1,t_b2,t_d2,b1,d1,b2,d2";
-    char *path = join(directory, name, ""), line[256];
+    char *path = join(directory, "/", name), line[256];
     FILE *file = fopen(path, "r");
     if (file == NULL) { fail("cannot open '%s': %s (--data names its directory)", path, strerror(errno)); }
     if (fgets(line, sizeof line, file) == NULL || strncmp(line, header, strlen(header)) != 0 ||
@@ -95,16 +65,17 @@ static void read_table(mmax_multimax_params *p, size_t layers, const char *direc
 
 enum { SOFTMAX, EVSOFTMAX, ENTMAX15, SPARSEMAX, MULTIMAX, FUNCTIONS };
 
-/* Told apart by colour-blind readers, and by their dashes; middle tones, visible on white and on black. */
+/* Told apart by their markers, too. */
 static const struct style {
-    const char *name, *colour, *dashes;
+    const char *name;
+    const struct line_style *line;
     const char *marker; /* a path around its centre */
 } style[FUNCTIONS] = {
-    {"SoftMax", "#7a7a7a", "none", "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z"},
-    {"EvSoftMax", "#079a72", "7 3", "m0-7.5l7 12h-14z"},
-    {"EntMax-1.5", "#c08400", "9 3 2 3", "m0-5.5l5.5 5.5-5.5 5.5-5.5-5.5z"},
-    {"SparseMax", "#d55e00", "2 2", "m-7-7h14v14h-14z"},
-    {"MultiMax", "#1f83d0", "none",
+    {"SoftMax", &softmax_line, "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0z"},
+    {"EvSoftMax", &evsoftmax_line, "m0-7.5l7 12h-14z"},
+    {"EntMax-1.5", &entmax15_line, "m0-5.5l5.5 5.5-5.5 5.5-5.5-5.5z"},
+    {"SparseMax", &sparsemax_line, "m-7-7h14v14h-14z"},
+    {"MultiMax", &multimax_line,
      "m0-11l2.73 7.25 7.73.35-6.05 4.83 2.06 7.47-6.47-4.26-6.47 4.26 2.06-7.47-6.05-4.83 7.73-.35z"}};
 
 static void apply(double *y, const double *x, int function, const mmax_multimax_params *p, mmax_shape s) {
@@ -117,106 +88,16 @@ static void apply(double *y, const double *x, int function, const mmax_multimax_
     }
 }
 
-/* ==== SVG ========================================================================================================= */
-
-/* Rounding to two decimals must not hang on the last bit of a result, which may differ between instruction sets. */
-#define UNTIE 1e-4
-
-static void svg_begin(FILE *svg, int width, int height, const char *title) {
-    fprintf(svg,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" height=\"%d\" role=\"img\" "
-            "font-family=\"Helvetica, Arial, sans-serif\" font-size=\"15\" fill=\"none\" stroke-linejoin=\"round\">\n"
-            "<title>%s</title>\n",
-            width, height, width, height, title);
-    fprintf(svg, "<style>\n"
-                 "text { fill: #24292f } .ground { fill: #fff } .ink { stroke: #24292f } .grid { stroke: #d8dee4 }\n"
-                 ".edge { stroke: #fff }\n"
-                 "@media (prefers-color-scheme: dark) {\n"
-                 "text { fill: #e6edf3 } .ground { fill: #0d1117 } .ink { stroke: #e6edf3 } .grid { stroke: #30363d }\n"
-                 ".edge { stroke: #0d1117 }\n"
-                 "}\n"
-                 "</style>\n");
-    fprintf(svg, "<rect class=\"ground\" width=\"%d\" height=\"%d\"/>\n", width, height);
-}
-
-static void svg_end(FILE *svg) { fprintf(svg, "</svg>\n"); }
-
-/* anchor: start, middle or end. */
-static void svg_text(FILE *svg, double x, double y, const char *anchor, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(svg, "<text x=\"%.2f\" y=\"%.2f\" text-anchor=\"%s\">", x + UNTIE, y + UNTIE, anchor);
-    vfprintf(svg, format, arguments);
-    fprintf(svg, "</text>\n");
-    va_end(arguments);
-}
-
-/* A step of a path; command is M or L. */
-static void svg_point(FILE *svg, char command, double x, double y) {
-    fprintf(svg, "%c%.2f %.2f", command, x + UNTIE, y + UNTIE);
-}
-
-static void svg_line(FILE *svg, const char *class, double x0, double y0, double x1, double y1) {
-    fprintf(svg, "<path class=\"%s\" d=\"", class);
-    svg_point(svg, 'M', x0, y0);
-    svg_point(svg, 'L', x1, y1);
-    fprintf(svg, "\"/>\n");
-}
-
 /* SparseMax is hollow: others often lie in the same place. */
 static void svg_marker(FILE *svg, double x, double y, int function) {
     const struct style *s = &style[function];
     if (function == SPARSEMAX) {
-        fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" d=\"", s->colour);
+        fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" d=\"", s->line->colour);
     } else {
-        fprintf(svg, "<path class=\"edge\" fill=\"%s\" d=\"", s->colour);
+        fprintf(svg, "<path class=\"edge\" fill=\"%s\" d=\"", s->line->colour);
     }
     svg_point(svg, 'M', x, y);
     fprintf(svg, "%s\"/>\n", s->marker);
-}
-
-struct panel {
-    double left, top, width, height;
-    double low[2], high[2]; /* the values at the ends of both axes */
-};
-
-static double panel_x(const struct panel *p, double x) {
-    return p->left + p->width * (x - p->low[0]) / (p->high[0] - p->low[0]);
-}
-
-static double panel_y(const struct panel *p, double y) {
-    return p->top + p->height * (p->high[1] - y) / (p->high[1] - p->low[1]);
-}
-
-/* Grid lines, every step[0] and step[1] from the lowest value on; with_x and with_y: their values beside them. */
-static void svg_grid(FILE *svg, const struct panel *p, const double step[2], int with_x, int with_y) {
-    double right = p->left + p->width, bottom = p->top + p->height;
-    for (int i = 0; p->low[0] + i * step[0] < p->high[0] + step[0] / 2; ++i) {
-        double value = p->low[0] + i * step[0], x = panel_x(p, value);
-        svg_line(svg, "grid", x, p->top, x, bottom);
-        if (with_x) { svg_text(svg, x, bottom + 18, "middle", "%s%g", value < 0 ? "&#8722;" : "", fabs(value)); }
-    }
-    for (int i = 0; p->low[1] + i * step[1] < p->high[1] + step[1] / 2; ++i) {
-        double value = p->low[1] + i * step[1], y = panel_y(p, value);
-        svg_line(svg, "grid", p->left, y, right, y);
-        if (with_y) { svg_text(svg, p->left - 8, y + 5, "end", "%s%g", value < 0 ? "&#8722;" : "", fabs(value)); }
-    }
-}
-
-static void svg_curve(FILE *svg, const struct panel *p, int function, const double *x, const double *y, size_t y_stride,
-                      size_t n) {
-    fprintf(svg, "<path stroke=\"%s\" stroke-width=\"2.5\" stroke-dasharray=\"%s\" d=\"", style[function].colour,
-            style[function].dashes);
-    for (size_t i = 0; i < n; ++i) {
-        svg_point(svg, i == 0 ? 'M' : 'L', panel_x(p, x[i]), panel_y(p, y[i * y_stride]));
-    }
-    fprintf(svg, "\"/>\n");
-}
-
-/* A vertical label left of a panel. */
-static void svg_vertical(FILE *svg, double x, double y, const char *text) {
-    fprintf(svg, "<text transform=\"translate(%.2f %.2f) rotate(-90)\" text-anchor=\"middle\">%s</text>\n", x + UNTIE,
-            y + UNTIE, text);
 }
 
 /* ==== figures 1a and 1b: SoftMax at all temperatures, the others at one =========================================== */
@@ -397,18 +278,13 @@ static void draw_two_entries(FILE *svg, const struct learned *learned) {
         svg_grid(svg, &panel, step, 1, i == 0);
         for (int f = 0; f < FUNCTIONS; ++f) {
             apply(y[0], x[0], f, &learned->vision[HIDDEN_LAYER - 1], mmax_rows(POINTS, 2));
-            svg_curve(svg, &panel, f, first, y[0], 2, POINTS);
+            svg_curve(svg, &panel, style[f].line, first, y[0], 2, POINTS);
         }
         svg_text(svg, panel.left + panel.width / 2, 26, "middle", "x&#8322; = %d", i);
         svg_text(svg, panel.left + panel.width / 2, 372, "middle", "x&#8321;");
     }
     svg_vertical(svg, 16, 185, "weight of x&#8321;");
-    for (int f = 0; f < FUNCTIONS; ++f) {
-        static const double ends[2] = {0, 1}, level[2] = {0, 0};
-        struct panel key = {728, 60 + 26 * f, 30, 1, {0, 0}, {1, 1}};
-        svg_curve(svg, &key, f, ends, level, 1, 2);
-        svg_text(svg, 766, 66 + 26 * f, "start", "%s", style[f].name);
-    }
+    for (int f = 0; f < FUNCTIONS; ++f) { svg_key(svg, 728, 61 + 26 * f, style[f].line, style[f].name); }
     svg_end(svg);
 }
 
@@ -435,7 +311,7 @@ static void draw_modulators(FILE *svg, const mmax_multimax_params *layer, int la
         svg_line(svg, "ink", panel_x(&panel, ends[0]), panel_y(&panel, ends[0]), panel_x(&panel, ends[1]),
                  panel_y(&panel, ends[1]));
         fprintf(svg, "</g>\n");
-        svg_curve(svg, &panel, MULTIMAX, x, y, 1, POINTS);
+        svg_curve(svg, &panel, &multimax_line, x, y, 1, POINTS);
         fprintf(svg, "</svg>\n");
         svg_text(svg, across + 8, down + 20, "start", "layer %d", l + 1);
     }
@@ -465,44 +341,9 @@ static const struct figure {
 
 enum { FIGURES = sizeof figure / sizeof *figure };
 
-/* Returns 0, with errno set and no file left, where the file cannot be written. */
-static int write_figure(const char *path, const struct figure *f, const struct learned *learned) {
-    FILE *svg = fopen(path, "wb");
-    if (svg == NULL) { return 0; }
-    f->draw(svg, learned);
-    int failed = ferror(svg);
-    if (fclose(svg) != 0 || failed) {
-        int reason = errno;
-        remove(path);
-        errno = reason;
-        return 0;
-    }
-    return 1;
-}
-
-/* Removes the parts first to last - 1, those that are written and not yet in place. */
-static void give_up(const char *path, char *part[FIGURES], size_t first, size_t last) {
-    const char *reason = strerror(errno);
-    for (size_t i = first; i < last; ++i) { remove(part[i]); }
-    fail("cannot write '%s': %s", path, reason);
-}
-
-/* All are written under another name first, so that on failure no figure is half written. */
 static void write_figures(const char *directory, const struct learned *learned) {
-    char *path[FIGURES], *part[FIGURES];
-    for (size_t i = 0; i < FIGURES; ++i) {
-        path[i] = join(directory, figure[i].name, "");
-        part[i] = join(directory, figure[i].name, ".part");
-        if (!write_figure(part[i], &figure[i], learned)) { give_up(path[i], part, 0, i); }
-    }
-    for (size_t i = 0; i < FIGURES; ++i) {
-#if defined(_WIN32)
-        remove(path[i]); /* rename does not replace a file there */
-#endif
-        if (rename(part[i], path[i]) != 0) { give_up(path[i], part, i, FIGURES); }
-        free(path[i]);
-        free(part[i]);
-    }
+    for (size_t i = 0; i < FIGURES; ++i) { figure[i].draw(file_open_in(directory, figure[i].name), learned); }
+    files_keep();
 }
 
 /* ==== main ======================================================================================================== */
@@ -528,13 +369,11 @@ int main(int argc, char **argv) {
     static struct learned learned;
     const char *directory = NULL, *data = "examples/data";
     for (int i = 1; i < argc; ++i) {
-        if (strcmp(argv[i], "--help") == 0) {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (strcmp(argv[i], "--data") == 0) {
-            if (++i == argc) { fail("--data needs a value; see --help"); }
-            data = argv[i];
+        const char *value = option_value(argc, argv, &i, "--data");
+        if (value != NULL) {
+            data = value;
+        } else if (strcmp(argv[i], "--help") == 0) {
+            print_help(usage);
         } else if (argv[i][0] == '-') {
             fail("there is no option '%s'; see --help", argv[i]);
         } else if (directory != NULL) {

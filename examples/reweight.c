@@ -9,55 +9,14 @@
  * A row is read, checked, reweighted and printed before the next one is read, so memory is that of the longest row.
  * In order: options, reading, reweighting, printing, SVG, main.
  */
-#if defined(__unix__) || defined(__APPLE__)
-#    define _POSIX_C_SOURCE 200112L /* lstat */
-#    include <sys/stat.h>
-#endif
-
-#include "multimax.h"
-
-#include <errno.h>
-#include <math.h>
-#include <stdarg.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#define PROGRAM "reweight"
+#include "common.h"
 
 enum { SOFTMAX, MULTIMAX, SPARSEMAX, ENTMAX15, EVSOFTMAX, TANHMAX, FUNCTIONS, ALL = FUNCTIONS };
 static const char *const function_name[] = {"softmax",   "multimax", "sparsemax", "entmax15",
                                             "evsoftmax", "tanhmax",  "all"};
 
 #define METRIC_REFERENCE 0.01 /* of sparsity */
-
-/* The SVG file while it is incomplete; fail() removes it. `temporary` is NULL where the file itself is written. */
-static struct {
-    const char *path;
-    char *temporary;
-    FILE *file;
-} svg;
-
-static void fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fputs("reweight: ", stderr);
-    vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-    va_end(arguments);
-    if (svg.file != NULL) { fclose(svg.file); }
-    if (svg.temporary != NULL) { remove(svg.temporary); }
-    exit(2);
-}
-
-static void *resize(void *memory, size_t count, size_t size) {
-    void *resized = count > SIZE_MAX / size ? NULL : realloc(memory, count * size);
-    if (resized == NULL) { fail("out of memory"); }
-    return resized;
-}
-
-static void check(mmax_status status) {
-    if (status != MMAX_OK) { fail("multimax.h: %s", mmax_status_string(status)); }
-}
 
 /* By their bits, so that special values survive -Ofast. */
 #define INFINITY_BITS UINT64_C(0x7ff0000000000000)
@@ -79,10 +38,6 @@ static int is_masked(double value) { return bits_of(value) == (SIGN_BIT | INFINI
 static int is_nan(double value) { return (bits_of(value) & ~SIGN_BIT) > INFINITY_BITS; }
 static int is_finite(double value) { return (bits_of(value) & ~SIGN_BIT) < INFINITY_BITS; }
 
-static void flush_results(void) {
-    if (fflush(stdout) != 0 || ferror(stdout)) { fail("cannot write the results: %s", strerror(errno)); }
-}
-
 /* ==== options ===================================================================================================== */
 
 enum { PRINT_DEFAULT, PRINT_WEIGHTS, PRINT_TABLE };
@@ -91,7 +46,8 @@ struct options {
     int function, print, f64, causal;
     mmax_multimax_params params;
     double scale;
-    const char *path; /* NULL: the standard input */
+    const char *path;     /* NULL: the standard input */
+    const char *svg_path; /* NULL: no drawing */
 };
 
 static const char usage[] = "usage: reweight [options] [FILE]\n"
@@ -199,21 +155,6 @@ static double scale_value(const char *text) {
     return value;
 }
 
-/* The place of `text` among the words. */
-static int word_value(const char *option, const char *text, const char *const *words, int count) {
-    for (int i = 0; i < count; ++i) {
-        if (strcmp(text, words[i]) == 0) { return i; }
-    }
-    fail("%s does not know '%s'; see --help", option, text);
-    return 0;
-}
-
-static void help(void) {
-    fputs(usage, stdout);
-    flush_results();
-    exit(0);
-}
-
 static void read_options(struct options *o, int argc, char **argv) {
     static const char *const option_name[] = {"--function", "--print",     "--layer", "--params", "--order",
                                               "--scale",    "--precision", "--svg",   "--causal", "--help"};
@@ -245,9 +186,9 @@ static void read_options(struct options *o, int argc, char **argv) {
         case ORDER: order = 1 + word_value(option, value, order_word, 2); break;
         case SCALE: o->scale = scale_value(value); break;
         case PRECISION: o->f64 = word_value(option, value, precision_word, 2); break;
-        case SVG: svg.path = value; break;
+        case SVG: o->svg_path = value; break;
         case CAUSAL: o->causal = 1; break;
-        default: help();
+        default: print_help(usage);
         }
     }
     if (order > o->params.order) { fail("--order 2 needs 8 numbers in --params"); }
@@ -470,7 +411,7 @@ static void print_measures(const struct row *row, int function, const struct mea
 enum { CHART_ROWS = 12, CHART_BARS = 180 };
 static const double left = 150, top_margin = 44, panel_width = 200, plot_height = 84, band_height = 130;
 
-struct panel {
+struct bars {
     struct measures measures;
     double bar[CHART_BARS]; /* each the largest weight of `group` neighbours */
 };
@@ -478,14 +419,14 @@ struct panel {
 static struct {
     unsigned long rows; /* of the file */
     size_t cols[CHART_ROWS];
-    struct panel panel[CHART_ROWS][FUNCTIONS];
+    struct bars panel[CHART_ROWS][FUNCTIONS];
 } chart;
 
 static size_t group_of(size_t cols) { return (cols + CHART_BARS - 1) / CHART_BARS; }
 
 static void chart_add(const struct row *row, int function, const struct measures *m) {
     if (row->number <= CHART_ROWS) {
-        struct panel *panel = &chart.panel[row->number - 1][function];
+        struct bars *panel = &chart.panel[row->number - 1][function];
         chart.cols[row->number - 1] = row->cols;
         panel->measures = *m;
         for (size_t i = 0; i < row->cols; ++i) {
@@ -496,32 +437,18 @@ static void chart_add(const struct row *row, int function, const struct measures
     chart.rows = row->number;
 }
 
-/* Middle tones, visible on white and on black. */
-#define INK    "#7a7a7a"
-#define BLUE   "#1f83d0"
-#define ORANGE "#d55e00"
-
-static void svg_text(double x, double y, const char *anchor, const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    fprintf(svg.file, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    vfprintf(svg.file, format, arguments);
-    fprintf(svg.file, "</text>\n");
-    va_end(arguments);
+static void svg_level(FILE *svg, double x, double y, double width, double opacity) {
+    fprintf(svg, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"" INK "\" opacity=\"%.2f\"/>\n", x, y, width, opacity);
 }
 
-static void svg_line(double x, double y, double width, double opacity) {
-    fprintf(svg.file, "<path d=\"M%.1f %.1fh%.1f\" stroke=\"" INK "\" opacity=\"%.2f\"/>\n", x, y, width, opacity);
-}
-
-static void svg_panel(const struct panel *panel, size_t cols, double x, double zero, double unit) {
+static void svg_panel(FILE *svg, const struct bars *panel, size_t cols, double x, double zero, double unit) {
     double width = panel_width - 24, pitch = width / (double)((cols + group_of(cols) - 1) / group_of(cols));
     pitch = fmin(pitch, 28);
-    svg_line(x, zero, width, 0.8);
+    svg_level(svg, x, zero, width, 0.8);
     for (size_t i = 0; i * group_of(cols) < cols; ++i) {
         double height = fabs(panel->bar[i]) * unit;
         if (height > 0) {
-            fprintf(svg.file, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n",
+            fprintf(svg, "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"%s\"/>\n",
                     x + pitch * ((double)i + 0.1), panel->bar[i] > 0 ? zero - height : zero, 0.8 * pitch, height,
                     panel->bar[i] > 0 ? BLUE : ORANGE);
         }
@@ -529,7 +456,7 @@ static void svg_panel(const struct panel *panel, size_t cols, double x, double z
 }
 
 /* The panels of a row share their scale. */
-static void svg_row(size_t row, const int *shown, int count) {
+static void svg_row(FILE *svg, size_t row, const int *shown, int count) {
     double top = top_margin + (double)row * band_height, most = 0, least = 0;
     size_t cols = chart.cols[row], group = group_of(cols);
     for (int i = 0; i < count; ++i) {
@@ -540,29 +467,29 @@ static void svg_row(size_t row, const int *shown, int count) {
     }
     double unit = most > least ? plot_height / (most - least) : 0, zero = top + most * unit;
     zero = most > least ? zero : top + plot_height;
-    svg_text(16, top + 14, "start", "row %lu", (unsigned long)row + 1);
-    svg_text(16, top + 32, "start", "%lu %s", (unsigned long)cols, cols == 1 ? "column" : "columns");
+    svg_text(svg, 16, top + 14, "start", "row %lu", (unsigned long)row + 1);
+    svg_text(svg, 16, top + 32, "start", "%lu %s", (unsigned long)cols, cols == 1 ? "column" : "columns");
     if (group > 1) {
-        svg_text(16, top + 50, "start", "a bar: the largest");
-        svg_text(16, top + 66, "start", "of %lu neighbours", (unsigned long)group);
+        svg_text(svg, 16, top + 50, "start", "a bar: the largest");
+        svg_text(svg, 16, top + 66, "start", "of %lu neighbours", (unsigned long)group);
     }
     for (int i = 0; i < count; ++i) {
-        const struct panel *panel = &chart.panel[row][shown[i]];
+        const struct bars *panel = &chart.panel[row][shown[i]];
         double x = left + i * panel_width;
-        if (most > 0) { svg_line(x, top, panel_width - 24, 0.3); }
-        svg_panel(panel, cols, x, zero, unit);
+        if (most > 0) { svg_level(svg, x, top, panel_width - 24, 0.3); }
+        svg_panel(svg, panel, cols, x, zero, unit);
         if (panel->measures.nan) {
-            svg_text(x, top + plot_height + 18, "start", "nan");
+            svg_text(svg, x, top + plot_height + 18, "start", "nan");
         } else {
-            svg_text(x, top + plot_height + 18, "start", "support %lu, largest %.3g",
+            svg_text(svg, x, top + plot_height + 18, "start", "support %lu, largest %.3g",
                      (unsigned long)panel->measures.support, panel->measures.largest);
         }
     }
-    if (most > 0) { svg_text(left - 8, top + 4, "end", "%.3g", most); }
-    svg_text(left - 8, zero + 4, "end", "0");
+    if (most > 0) { svg_text(svg, left - 8, top + 4, "end", "%.3g", most); }
+    svg_text(svg, left - 8, zero + 4, "end", "0");
 }
 
-static void svg_write(const struct options *o) {
+static void svg_write(FILE *svg, const struct options *o) {
     size_t rows = chart.rows < CHART_ROWS ? (size_t)chart.rows : CHART_ROWS;
     int shown[FUNCTIONS], count = 0;
     for (int f = 0; f < FUNCTIONS; ++f) {
@@ -570,51 +497,17 @@ static void svg_write(const struct options *o) {
     }
     double width = left + count * panel_width,
            height = top_margin + (double)rows * band_height + (chart.rows > rows ? 16 : -8);
-    fprintf(svg.file,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" ",
-            width, height, width, height);
-    fprintf(svg.file, "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"13\" fill=\"" INK "\">\n");
-    fprintf(svg.file, "<title>Weights of each row, function by function</title>\n");
-    for (int i = 0; i < count; ++i) { svg_text(left + i * panel_width, 22, "start", "%s", function_name[shown[i]]); }
-    for (size_t row = 0; row < rows; ++row) { svg_row(row, shown, count); }
+    svg_begin(svg, (int)width, (int)height, "Weights of each row, function by function");
+    fprintf(svg, "<g font-size=\"13\">\n");
+    for (int i = 0; i < count; ++i) {
+        svg_text(svg, left + i * panel_width, 22, "start", "%s", function_name[shown[i]]);
+    }
+    for (size_t row = 0; row < rows; ++row) { svg_row(svg, row, shown, count); }
     if (chart.rows > rows) {
-        svg_text(16, height - 14, "start", "%lu more rows are not drawn", chart.rows - (unsigned long)rows);
+        svg_text(svg, 16, height - 14, "start", "%lu more rows are not drawn", chart.rows - (unsigned long)rows);
     }
-    fprintf(svg.file, "</svg>\n");
-}
-
-/* Before the rows are read, so that a wrong directory shows at once. A device or a link is written itself. */
-static void svg_open(void) {
-    int itself = 0;
-#if defined(S_ISREG)
-    struct stat status;
-    itself = lstat(svg.path, &status) == 0 && !S_ISREG(status.st_mode);
-#endif
-    if (!itself) {
-        size_t room = strlen(svg.path) + sizeof ".tmp";
-        svg.temporary = resize(NULL, room, 1);
-        snprintf(svg.temporary, room, "%s.tmp", svg.path);
-    }
-    svg.file = fopen(itself ? svg.path : svg.temporary, "w");
-    if (svg.file == NULL) {
-        free(svg.temporary);
-        svg.temporary = NULL; /* not ours to remove */
-        fail("cannot write '%s': %s", svg.path, strerror(errno));
-    }
-}
-
-static void svg_close(void) {
-    int failed = ferror(svg.file);
-    failed |= fclose(svg.file) != 0;
-    svg.file = NULL;
-#if defined(_WIN32)
-    if (!failed) { remove(svg.path); /* rename does not replace a file there */ }
-#endif
-    if (failed || (svg.temporary != NULL && rename(svg.temporary, svg.path) != 0)) {
-        fail("cannot write '%s': %s", svg.path, strerror(errno));
-    }
-    free(svg.temporary);
-    svg.temporary = NULL;
+    fprintf(svg, "</g>\n");
+    svg_end(svg);
 }
 
 /* ==== main ======================================================================================================== */
@@ -627,7 +520,7 @@ static void show(struct row *row, const struct options *o) {
         if (o->function == ALL || o->function == f) {
             reweight(row, f, o);
             if (o->print == PRINT_WEIGHTS) { print_weights(row, f, o); }
-            if (o->print == PRINT_TABLE || svg.path != NULL) {
+            if (o->print == PRINT_TABLE || o->svg_path != NULL) {
                 struct measures m = measure(row);
                 chart_add(row, f, &m);
                 if (o->print == PRINT_TABLE) { print_measures(row, f, &m); }
@@ -638,9 +531,10 @@ static void show(struct row *row, const struct options *o) {
 }
 
 int main(int argc, char **argv) {
-    struct options o = {ALL, PRINT_DEFAULT, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, NULL};
+    struct options o = {ALL, PRINT_DEFAULT, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, NULL, NULL};
     struct input in = {stdin, "the standard input", 0, NULL, 0, 0};
     struct row row = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
+    FILE *svg = NULL; /* opened before the rows are read, so that a wrong directory shows at once */
     o.params = layer_value("deit-small:7");
     read_options(&o, argc, argv);
     check_numbers(&o);
@@ -649,16 +543,16 @@ int main(int argc, char **argv) {
         in.file = fopen(o.path, "rb");
         if (in.file == NULL) { fail("cannot open '%s': %s", o.path, strerror(errno)); }
     }
-    if (svg.path != NULL) { svg_open(); }
+    if (o.svg_path != NULL) { svg = file_open(o.svg_path); }
     while (read_row(&row, &in, o.f64)) {
         row.active = o.causal && row.number < row.cols ? (size_t)row.number : row.cols;
         show(&row, &o);
     }
     if (row.number == 0) { fail("%s has no rows of numbers", in.name); }
     flush_results();
-    if (svg.path != NULL) {
-        svg_write(&o);
-        svg_close();
+    if (o.svg_path != NULL) {
+        svg_write(svg, &o);
+        files_keep();
     }
     fclose(in.file);
     free(in.text);

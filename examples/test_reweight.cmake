@@ -217,7 +217,7 @@ function(leaves message)
 endfunction()
 
 gives("2 1.5 -1\n" "0.75,0.25,0\n" --function sparsemax --svg "${svg}")
-drawn("one function" "<svg " 1 "</svg>" 1 "<rect" 2 "sparsemax" 1 "softmax" 0 "support 2, largest 0.75" 1 "not drawn" 0)
+drawn("one function" "<svg " 1 "</svg>" 1 "<rect" 3 "sparsemax" 1 "softmax" 0 "support 2, largest 0.75" 1 "not drawn" 0)
 leaves("one function" bars.svg in)
 file(READ "${svg}" before)
 refuses_input("x\n" "line 1" --svg "${svg}")

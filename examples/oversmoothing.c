@@ -1,0 +1,356 @@
+/*
+ * oversmoothing.c: do tokens become alike from layer to layer, and does the attention function matter? Trains the
+ * transformer of digits.h with each function, and measures its tokens and attention weights on the test images.
+ *
+ *     cc -O2 -Iinclude examples/oversmoothing.c -o oversmoothing -lm
+ *     ./oversmoothing --help
+ *
+ * After Figures 4, 5, 8, 9 of the MultiMax paper (Zhou, Fritz, Keuper, ICML 2024) and Figure 4 of the TanhMax paper.
+ * In order: measures, table, figures, main.
+ */
+#define PROGRAM "oversmoothing"
+#include "digits.h"
+
+/* ==== measures ==================================================================================================== */
+
+enum { MAX_SEEDS = 20, MAX_EPOCHS = 200 };
+enum { SIMILARITY, DISTANCE, RESIDUAL, ROLLOUT, MEASURES };
+
+struct result {                                          /* of one function */
+    double measure[MEASURES][MAX_LAYERS + 1][MAX_SEEDS]; /* layer 0: the tokens before the first layer */
+    struct histogram weights[MAX_LAYERS + 1];            /* means over the seeds */
+};
+
+static void measure_image(const struct trainer *t, struct result *result, size_t image, int seed, int seeds) {
+    double share = 1 / (double)(t->data.count - t->data.train_count), rollout[SQUARE] = {0};
+    for (size_t i = 0; i < TOKENS; ++i) { rollout[i * TOKENS + i] = 1; }
+    for (size_t l = 0; l <= (size_t)t->model.setup.layers; ++l) {
+        const float *tokens = t->work.tokens[l] + image * TOKENS * WIDTH;
+        result->measure[SIMILARITY][l][seed - 1] += share * patch_similarity(tokens, TOKENS, WIDTH);
+        result->measure[DISTANCE][l][seed - 1] += share * mean_average_distance(tokens, TOKENS, WIDTH);
+        result->measure[RESIDUAL][l][seed - 1] += share * collapse_residual(tokens, TOKENS, WIDTH);
+        if (l > 0) {
+            const float *weight = t->work.layer[l - 1].weight + image * HEADS * SQUARE;
+            result->measure[ROLLOUT][l][seed - 1] += share * roll_out(rollout, weight, HEADS, TOKENS);
+            histogram_add(&result->weights[l], weight, HEADS * SQUARE, share / seeds / (HEADS * SQUARE));
+        }
+    }
+}
+
+static void train_and_measure(struct trainer *t, struct result *result, const struct setup *setup, int seeds) {
+    for (int seed = 1; seed <= seeds; ++seed) {
+        train_start(t, setup, seed);
+        for (int epoch = 0; epoch < t->epochs; ++epoch) {
+            double loss = train_epoch(t);
+            progress(t, function_name[setup->attention], seed, loss);
+        }
+        for (size_t i = 0, n; (n = forward_test_images(t, i)) > 0; i += n) {
+            for (size_t image = 0; image < n; ++image) { measure_image(t, result, image, seed, seeds); }
+        }
+    }
+    progress_end();
+}
+
+/* ==== table ======================================================================================================= */
+
+static struct spread spread_at(const struct result *result, int measure, int layer, int seeds) {
+    return spread_of(result->measure[measure][layer], NULL, seeds);
+}
+
+static void print_spread(struct spread s, int seeds) {
+    printf("  %6.3f ", s.mean);
+    if (seeds > 1) {
+        printf("%5.3f", s.std);
+    } else {
+        printf("%5s", "-");
+    }
+}
+
+static void print_result(const struct result *result, const char *name, int layers, int seeds) {
+    for (int l = 0; l <= layers; ++l) {
+        printf("%-10s %4d ", l == 0 ? name : "", l);
+        for (int m = 0; m < ROLLOUT; ++m) { print_spread(spread_at(result, m, l, seeds), seeds); }
+        if (l > 0) {
+            const struct histogram *h = &result->weights[l];
+            printf("%7.1f %7.1f %7.1f", 100 * h->zero, 100 * share_below(h, -3), 100 * (1 - share_below(h, -1)));
+            print_spread(spread_at(result, ROLLOUT, l, seeds), seeds);
+        }
+        printf("\n");
+    }
+    fflush(stdout);
+}
+
+/* ==== figures ===================================================================================================== */
+
+/* SoftMax is drawn first and wide: others often lie in the same place. */
+static const struct line_style wide_line = {INK, "none", "5"};
+static const struct line_style *const line[FUNCTIONS] = {&wide_line,      &multimax_line, &evsoftmax_line,
+                                                         &sparsemax_line, &entmax15_line, &tanhmax_line};
+
+struct drawing {
+    const struct result *result; /* of each function; of those that `drawn` has */
+    const int *drawn;
+    int layers, seeds;
+};
+
+static const char *const shown_name[FUNCTIONS] = {"SoftMax",   "MultiMax",   "EvSoftMax",
+                                                  "SparseMax", "EntMax-1.5", "TanhMax"};
+
+enum { LEFT = 64, TOP = 84, KEY_WIDTH = 134, FIGURE_WIDTH = 864 };
+
+static void svg_keys(FILE *svg, const struct drawing *d) {
+    double x = LEFT;
+    for (int f = 0; f < FUNCTIONS; ++f) {
+        if (d->drawn[f]) {
+            svg_key(svg, x, 48, line[f], shown_name[f]);
+            x += KEY_WIDTH;
+        }
+    }
+}
+
+/* Means and, as whiskers beside each other, standard deviations over the seeds, from layer `first` on. */
+static void svg_by_layer(FILE *svg, const struct panel *panel, const struct drawing *d, int measure, int first) {
+    for (int f = 0; f < FUNCTIONS; ++f) {
+        double x[MAX_LAYERS + 1], y[MAX_LAYERS + 1];
+        for (int l = first; l <= d->layers && d->drawn[f]; ++l) {
+            struct spread s = spread_at(&d->result[f], measure, l, d->seeds);
+            double at = panel_x(panel, l) + 2 * f - 5;
+            x[l] = l;
+            y[l] = s.mean;
+            fprintf(svg, "<path stroke=\"%s\" stroke-width=\"1.5\" d=\"", line[f]->colour);
+            svg_point(svg, 'M', at, panel_y(panel, s.mean - s.std));
+            svg_point(svg, 'L', at, panel_y(panel, s.mean + s.std));
+            fprintf(svg, "\"/>\n");
+        }
+        if (d->drawn[f]) { svg_curve(svg, panel, line[f], x + first, y + first, 1, (size_t)(d->layers - first + 1)); }
+    }
+}
+
+/* The least multiple of `step` that the measure does not exceed. */
+static double top_of(const struct drawing *d, int measure, double step) {
+    double most = 0;
+    for (int f = 0; f < FUNCTIONS; ++f) {
+        for (int l = 0; l <= d->layers && d->drawn[f]; ++l) {
+            struct spread s = spread_at(&d->result[f], measure, l, d->seeds);
+            most = fmax(most, s.mean + s.std);
+        }
+    }
+    return step * ceil(fmax(most, step) / step - 1e-9);
+}
+
+static void draw_tokens(FILE *svg, const struct drawing *d) {
+    static const char *const title[ROLLOUT] = {"patch similarity", "mean average distance", "rank-collapse residual"};
+    svg_begin(svg, FIGURE_WIDTH, 372, "How alike the tokens are behind each layer");
+    svg_text(svg, LEFT, 26, "start",
+             "How alike the tokens are behind each layer: means of %d seed%s, whiskers: &#177; std", d->seeds,
+             d->seeds > 1 ? "s" : "");
+    svg_keys(svg, d);
+    for (int m = 0; m < ROLLOUT; ++m) {
+        double step[2] = {1, 0.2};
+        struct panel panel = {LEFT + 272 * m, TOP + 16, 220, 220, {0, 0}, {d->layers, top_of(d, m, 0.2)}};
+        svg_grid(svg, &panel, step, 1, 1);
+        svg_by_layer(svg, &panel, d, m, 0);
+        svg_text(svg, panel.left, TOP + 4, "start", "%s", title[m]);
+        svg_text(svg, panel.left + panel.width / 2, 358, "middle", "layer");
+    }
+    svg_end(svg);
+}
+
+static void draw_rollout(FILE *svg, const struct drawing *d) {
+    double step[2] = {1, 0.5};
+    struct panel panel = {LEFT, TOP, FIGURE_WIDTH - LEFT - 20, 260, {1, 0}, {d->layers, top_of(d, ROLLOUT, 0.5)}};
+    panel.high[0] = d->layers > 1 ? d->layers : 2;
+    svg_begin(svg, FIGURE_WIDTH, 400, "Distance of the attention rollout from the attention of the layer");
+    svg_text(
+        svg, LEFT, 26, "start",
+        "Distance of the attention rollout from the layer's own attention: means of %d seed%s, whiskers: &#177; std",
+        d->seeds, d->seeds > 1 ? "s" : "");
+    svg_keys(svg, d);
+    svg_grid(svg, &panel, step, 1, 1);
+    svg_by_layer(svg, &panel, d, ROLLOUT, 1);
+    svg_text(svg, panel.left + panel.width / 2, 384, "middle", "layer");
+    svg_vertical(svg, 18, panel.top + panel.height / 2, "Frobenius norm");
+    svg_end(svg);
+}
+
+/* 10 to the power */
+static void svg_power(FILE *svg, double x, double y, const char *anchor, int power) {
+    if (power == 0) {
+        svg_text(svg, x, y, anchor, "1");
+    } else {
+        svg_text(svg, x, y, anchor, "10<tspan dy=\"-6\" font-size=\"11\">&#8722;%d</tspan>", -power);
+    }
+}
+
+/* Zeros stand apart, left of the logarithmic axis. */
+enum { COLUMNS = 3, PITCH_X = 270, PITCH_Y = 216, ZERO = -DECADES - 1, RAREST = -6 };
+
+static void svg_weight_axes(FILE *svg, const struct panel *p, int cumulative, int with_x, int with_y) {
+    double right = p->left + p->width, bottom = p->top + p->height;
+    for (double y = p->low[1]; y <= p->high[1]; y += cumulative ? 0.25 : 2) {
+        svg_line(svg, "grid", p->left, panel_y(p, y), right, panel_y(p, y));
+        if (with_y && cumulative) {
+            svg_text(svg, p->left - 8, panel_y(p, y) + 5, "end", "%g", y);
+        } else if (with_y) {
+            svg_power(svg, p->left - 8, panel_y(p, y) + 5, "end", (int)y);
+        }
+    }
+    for (int x = ZERO; x <= 0; x += x == ZERO ? 1 : 2) {
+        svg_line(svg, "grid", panel_x(p, x), p->top, panel_x(p, x), bottom);
+        if (with_x && x == ZERO) {
+            svg_text(svg, panel_x(p, x), bottom + 20, "middle", "0");
+        } else if (with_x && x % 4 == 0) {
+            svg_power(svg, panel_x(p, x), bottom + 20, "middle", x);
+        }
+    }
+}
+
+static double logarithm(double share) { return fmax(log10(fmax(share, 1e-30)), RAREST); }
+
+/* The shares of one layer's weights in bins, or the sums of them up to the end of each bin; a dash for the zeros. */
+static void svg_shares(FILE *svg, const struct panel *p, const struct histogram *h, const struct line_style *style,
+                       int cumulative) {
+    double x[BINS], y[BINS], sum = h->zero;
+    double dash[2] = {ZERO - 0.35, ZERO + 0.35}, zero = cumulative ? sum : logarithm(sum), level[2] = {zero, zero};
+    for (int bin = 0; bin < BINS; ++bin) {
+        sum += h->bin[bin];
+        x[bin] = -DECADES + (bin + (cumulative ? 1 : 0.5)) / BINS_A_DECADE;
+        y[bin] = cumulative ? sum : logarithm(h->bin[bin]);
+    }
+    svg_curve(svg, p, style, x, y, 1, BINS);
+    if (h->zero > 0) {
+        struct line_style whole = {style->colour, "none", style->width};
+        svg_curve(svg, p, &whole, dash, level, 1, 2);
+    }
+}
+
+/* A panel for each layer. */
+static void draw_weights(FILE *svg, const struct drawing *d, int cumulative, const char *title, const char *axis) {
+    int rows = (d->layers + COLUMNS - 1) / COLUMNS, bottom = TOP + PITCH_Y * rows;
+    svg_begin(svg, FIGURE_WIDTH, bottom + 34, title);
+    svg_text(svg, LEFT, 26, "start", "%s", title);
+    svg_keys(svg, d);
+    for (int l = 1; l <= d->layers; ++l) {
+        int column = (l - 1) % COLUMNS, row = (l - 1) / COLUMNS;
+        struct panel panel = {LEFT + PITCH_X * column, TOP + 8 + PITCH_Y * row, 236, 172, {ZERO - 0.5, 0}, {0, 1}};
+        if (!cumulative) {
+            panel.low[1] = RAREST;
+            panel.high[1] = 0;
+        }
+        svg_weight_axes(svg, &panel, cumulative, l + COLUMNS > d->layers, column == 0);
+        for (int f = 0; f < FUNCTIONS; ++f) {
+            if (d->drawn[f]) { svg_shares(svg, &panel, &d->result[f].weights[l], line[f], cumulative); }
+        }
+        svg_text(svg, panel.left + 4, panel.top - 5, "start", "layer %d", l);
+    }
+    svg_text(svg, FIGURE_WIDTH / 2, bottom + 20, "middle", "%s", axis);
+    svg_vertical(svg, 16, TOP + 94, "share of weights");
+    svg_end(svg);
+}
+
+static void draw_histogram(FILE *svg, const struct drawing *d) {
+    draw_weights(svg, d, 0, "Attention weights of each layer: their shares in bins of a quarter of a decade",
+                 "size of the weight; 0 apart, and the first bin has all that are smaller");
+}
+
+static void draw_cumulative(FILE *svg, const struct drawing *d) {
+    draw_weights(svg, d, 1, "Attention weights of each layer: the share of those up to a threshold",
+                 "threshold for the size of the weight; 0 apart");
+}
+
+static void write_figures(const char *directory, const struct drawing *d) {
+    draw_tokens(file_open_in(directory, "tokens.svg"), d);
+    draw_histogram(file_open_in(directory, "histogram.svg"), d);
+    draw_cumulative(file_open_in(directory, "cumulative.svg"), d);
+    draw_rollout(file_open_in(directory, "rollout.svg"), d);
+    files_keep();
+}
+
+/* ==== main ======================================================================================================== */
+
+static const char usage[] =
+    "usage: oversmoothing [options]\n"
+    "\n"
+    "Trains a transformer on 1,437 images of digits with each attention function, and measures on 360 others, layer\n"
+    "by layer, how alike the tokens of an image are and how the attention weights are distributed. Three minutes.\n"
+    "\n"
+    "  --function NAME  softmax, multimax, evsoftmax, sparsemax, entmax15, tanhmax or all (all)\n"
+    "  --layers N       1 to 8 (6)\n"
+    "  --seeds N        train with seeds 1 to N; mean and standard deviation (3)\n"
+    "  --epochs N       passes over the training images (7)\n"
+    "  --data FILE      the images (examples/data/digits.csv)\n"
+    "  --svg DIR        write tokens.svg, histogram.svg, cumulative.svg and rollout.svg to DIR\n"
+    "  --help           this text\n"
+    "\n"
+    "  similarity   mean |cosine| of two tokens behind the layer (layer 0: before the first): 1 if all are parallel\n"
+    "  MAD          mean cosine distance of two tokens that are not parallel\n"
+    "  residual     |X - mean token| / |X|, norm sqrt(|.|_1 |.|_inf): 0 if all tokens are equal\n"
+    "  weights      share of those that are 0, below 0.001, above 0.1 (tanhmax: by size)\n"
+    "  rollout      |R - A|, Frobenius: A = (mean of the heads + identity) / row sum, R = A R of the layer before\n"
+    "               (tanhmax: by size)\n"
+    "\n"
+    "All results are the same in every run. Exit status 0, or 2 for a wrong option or file.\n";
+
+struct options {
+    const char *data_path, *svg_directory;
+    int function, layers, seeds, epochs; /* function: FUNCTIONS is all */
+};
+
+static void read_options(struct options *o, int argc, char **argv) {
+    for (int i = 1; i < argc; ++i) {
+        const char *v;
+        if ((v = option_value(argc, argv, &i, "--function")) != NULL) {
+            o->function = strcmp(v, "all") == 0 ? FUNCTIONS : word_value("--function", v, function_name, FUNCTIONS);
+        } else if ((v = option_value(argc, argv, &i, "--layers")) != NULL) {
+            o->layers = integer_value("--layers", v, 1, MAX_LAYERS);
+        } else if ((v = option_value(argc, argv, &i, "--seeds")) != NULL) {
+            o->seeds = integer_value("--seeds", v, 1, MAX_SEEDS);
+        } else if ((v = option_value(argc, argv, &i, "--epochs")) != NULL) {
+            o->epochs = integer_value("--epochs", v, 1, MAX_EPOCHS);
+        } else if ((v = option_value(argc, argv, &i, "--data")) != NULL) {
+            o->data_path = v;
+        } else if ((v = option_value(argc, argv, &i, "--svg")) != NULL) {
+            o->svg_directory = v;
+        } else if (strcmp(argv[i], "--help") == 0) {
+            print_help(usage);
+        } else {
+            fail("there is no option '%s'; see --help", argv[i]);
+        }
+    }
+}
+
+int main(int argc, char **argv) {
+    struct options o = {"examples/data/digits.csv", NULL, FUNCTIONS, 6, 3, 7};
+    struct trainer *t = allocate(1, sizeof *t);
+    struct result *result = allocate(FUNCTIONS, sizeof *result);
+    int drawn[FUNCTIONS] = {0};
+    read_options(&o, argc, argv);
+    trainer_start(t, o.data_path);
+    t->smoothing = 0.1;
+    t->epochs = o.epochs;
+    t->layers = (double)o.layers * o.seeds * o.epochs * (o.function == FUNCTIONS ? FUNCTIONS : 1);
+    if (o.svg_directory != NULL) { /* a wrong directory shows before the training */
+        file_open_in(o.svg_directory, "tokens.svg");
+        files_drop();
+    }
+    printf("%d layers, %d seed(s), %d epoch(s): means over the test images, and standard deviations over the seeds\n\n"
+           "                   similarity            MAD       residual    weights in %%                  rollout\n"
+           "function  layer    mean   std    mean   std    mean   std      0  <0.001    >0.1    mean   std\n",
+           o.layers, o.seeds, o.epochs);
+    for (int f = 0; f < FUNCTIONS; ++f) {
+        struct setup setup = {f, SOFTMAX, 2, TERMS_BD, o.layers, 0, 1};
+        if (o.function == FUNCTIONS || o.function == f) {
+            drawn[f] = 1;
+            train_and_measure(t, &result[f], &setup, o.seeds);
+            print_result(&result[f], function_name[f], o.layers, o.seeds);
+        }
+    }
+    if (o.svg_directory != NULL) {
+        struct drawing d = {result, drawn, o.layers, o.seeds};
+        write_figures(o.svg_directory, &d);
+    }
+    flush_results();
+    free(result);
+    trainer_end(t);
+    return 0;
+}

@@ -1,0 +1,175 @@
+/* test_digits.c: the measures of digits.h against closed forms, and its gradients against finite differences. */
+#define PROGRAM "test_digits"
+#include "digits.h"
+
+static int failures;
+
+/* `value` is `expected`, to within `error`. */
+#define CLOSE(value, expected, error) close_to(#value, __LINE__, value, expected, error)
+
+static void close_to(const char *text, int line, double value, double expected, double error) {
+    if (!(fabs(value - expected) <= error)) {
+        fprintf(stderr, "test_digits.c, line %d: %s is %.9g, not %.9g\n", line, text, value, expected);
+        ++failures;
+    }
+}
+
+#define TINY 1e-6
+
+static void test_tokens(void) {
+    enum { N = 5 };
+    float orthogonal[N * N] = {0}, equal[N * 3];
+    const float opposite[4 * 2] = {1, 2, -1, -2, 1, 2, -1, -2}, slanted[2 * 2] = {2, 0, 1.5f, 2.598076211f};
+    for (size_t i = 0; i < N; ++i) {
+        orthogonal[i * N + i] = (float)(i + 1); /* the cosine knows no length */
+        equal[3 * i] = 1;
+        equal[3 * i + 1] = -2;
+        equal[3 * i + 2] = 0.5f;
+    }
+    CLOSE(patch_similarity(orthogonal, N, N), 0, TINY);
+    CLOSE(mean_average_distance(orthogonal, N, N), 1, TINY);
+    for (size_t i = 0; i < N; ++i) { orthogonal[i * N + i] = 3; }
+    CLOSE(collapse_residual(orthogonal, N, N), 2 * (1 - 1.0 / N), TINY); /* |I - 11'/n| in both norms */
+    CLOSE(patch_similarity(equal, N, 3), 1, TINY);
+    CLOSE(mean_average_distance(equal, N, 3), 0, TINY);
+    CLOSE(collapse_residual(equal, N, 3), 0, TINY);
+    CLOSE(patch_similarity(opposite, 4, 2), 1, TINY);
+    CLOSE(mean_average_distance(opposite, 4, 2), 2, TINY); /* parallel pairs do not count */
+    CLOSE(collapse_residual(opposite, 4, 2), 1, TINY);
+    CLOSE(patch_similarity(slanted, 2, 2), 0.5, TINY);
+    CLOSE(mean_average_distance(slanted, 2, 2), 0.5, TINY);
+    /* rows of the residual +-(0.25, -1.299), columns of X (3.5, 2.598), rows of X (2, 4.098) */
+    CLOSE(collapse_residual(slanted, 2, 2), sqrt((0.25 + 1.299038106) * 2.598076211 / (4.098076211 * 3.5)), TINY);
+}
+
+static void test_rollout(void) {
+    enum { N = 6, H = 2 };
+    float uniform[H * N * N], identity[N * N] = {0};
+    double rollout[N * N] = {0}, still[N * N] = {0}, order[4] = {1, 0, 0, 1};
+    const float to_first[4] = {1, 0, 1, 0}, to_second[4] = {0, 1, 0, 1}, negative[4] = {0, -1, 0, 1};
+    for (size_t i = 0; i < H * N * N; ++i) { uniform[i] = 1.0f / N; }
+    for (size_t i = 0; i < N; ++i) { rollout[i * N + i] = still[i * N + i] = identity[i * N + i] = 1; }
+    for (int l = 1; l <= 6; ++l) { /* own = P + (I - P)/2, P = 11'/n; its power l: P + (I - P)/2^l */
+        CLOSE(roll_out(rollout, uniform, H, N), (0.5 - pow(2, -l)) * sqrt(N - 1), TINY);
+        CLOSE(rollout[1], (1 - pow(2, -l)) / N, TINY);
+        CLOSE(roll_out(still, identity, 1, N), 0, TINY);
+    }
+    CLOSE(roll_out(order, to_first, 1, 2), 0, TINY);
+    CLOSE(roll_out(order, to_second, 1, 2), sqrt(0.625), TINY); /* the product in the other order: sqrt(0.125) */
+    CLOSE(order[0], 0.75, TINY);
+    order[0] = order[3] = 1;
+    order[1] = order[2] = 0;
+    roll_out(order, negative, 1, 2);
+    CLOSE(order[1], 0.5, TINY);
+}
+
+static void test_histogram(void) {
+    static const float weight[8] = {0, 0, 1, -0.5f, 0.05f, 0.0005f, 1e-12f, 0.02f};
+    struct histogram h = {0, {0}}, uniform = {0, {0}};
+    float sixteenth[TOKENS];
+    histogram_add(&h, weight, 8, 1.0 / 8);
+    CLOSE(h.zero, 2.0 / 8, TINY);
+    CLOSE(h.bin[0], 1.0 / 8, TINY);
+    CLOSE(h.bin[BINS - 1], 1.0 / 8, TINY); /* 1 */
+    CLOSE(h.bin[BINS - 2], 1.0 / 8, TINY); /* 0.5 is below 10^-0.25 */
+    CLOSE(share_below(&h, -3), 4.0 / 8, TINY);
+    CLOSE(share_below(&h, -1), 6.0 / 8, TINY);
+    CLOSE(share_below(&h, 0), 1, TINY);
+    for (size_t i = 0; i < TOKENS; ++i) { sixteenth[i] = 1.0f / TOKENS; }
+    histogram_add(&uniform, sixteenth, TOKENS, 1.0 / TOKENS);
+    CLOSE(uniform.bin[27], 1, TINY); /* (8 + log10(1/16)) * 4 = 27.2 */
+}
+
+static void test_spread(void) {
+    const double value[3] = {1, 2, 3}, from[3] = {0, 1, 3};
+    CLOSE(spread_of(value, NULL, 3).mean, 2, TINY);
+    CLOSE(spread_of(value, NULL, 3).std, 1, TINY);
+    CLOSE(spread_of(value, from, 3).mean, 2.0 / 3, TINY);
+    CLOSE(spread_of(value, from, 3).std, sqrt(1.0 / 3), TINY);
+    CLOSE(spread_of(value, NULL, 1).std, 0, 0);
+}
+
+enum { IMAGES = 16, TEST_LAYERS = 3 };
+
+static double mean_loss(struct model *model, struct workspace *work) {
+    double loss[BATCH], sum = 0;
+    forward(model, work, IMAGES, 1);
+    loss_and_gradient(loss, model, work, 0.1, IMAGES);
+    for (size_t i = 0; i < IMAGES; ++i) { sum += loss[i] / IMAGES; }
+    return sum;
+}
+
+static void start(struct model *model, struct workspace *work, const struct setup *setup) {
+    uint64_t state = 7;
+    model_start(model, setup, &state);
+    random_fill(work->patch, IMAGES * TOKENS * PATCH, 1, &state);
+    for (int i = 0; i < IMAGES; ++i) { work->label[i] = i % CLASSES; }
+    for (size_t l = 0; l < TEST_LAYERS; ++l) { /* large scores, so that the scale matters */
+        for (size_t i = 0; i < WIDTH; ++i) {
+            for (size_t j = 0; j < 2 * WIDTH; ++j) { model->value.net.layer[l].qkv[i * QKV + j] *= 1.5f; }
+        }
+        for (size_t j = 0; j < HIDDEN; ++j) { model->value.net.layer[l].up[WIDTH * HIDDEN + j] = 5; } /* no kinks */
+        for (size_t i = 0; i < HEAT; ++i) {
+            model->value.net.modulator[l][i] += setup->attention == MULTIMAX ? (i < 4 ? 0.1f : 0.2f) : 0;
+        }
+    }
+}
+
+/* The derivative of the loss by one scalar: what backward() says against a central difference. */
+static void test_gradients(struct model *model, struct workspace *work) {
+    static const int function[] = {SOFTMAX, MULTIMAX, SPARSEMAX, ENTMAX15, TANHMAX}; /* evsoftmax jumps */
+    for (size_t f = 0; f < sizeof function / sizeof *function; ++f) {
+        struct setup setup = {function[f], SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 1, 0.8};
+        start(model, work, &setup);
+        mean_loss(model, work);
+        backward(model, work, IMAGES);
+        for (size_t l = 0; l < TEST_LAYERS; ++l) {
+            for (size_t i = function[f] == MULTIMAX ? 0 : HEAT; i < SCALARS; ++i) {
+                float *scalar = &model->value.net.modulator[l][i], kept = *scalar, h = 1.0f / 256;
+                double gradient = (double)model->gradient.net.modulator[l][i];
+                *scalar = kept + h;
+                double above = mean_loss(model, work);
+                *scalar = kept - h;
+                double below = mean_loss(model, work);
+                *scalar = kept;
+                CLOSE(gradient, (above - below) / (2 * (double)h),
+                      3e-5 + (function[f] == SPARSEMAX ? 0.1 : 0.03) * fabs(gradient));
+            }
+        }
+    }
+}
+
+/* What is left out of a setup has no gradient, what is in it has one. */
+static void test_setup(struct model *model, struct workspace *work) {
+    for (int order = 1; order <= 2; ++order) {
+        for (int terms = TERMS_B; terms <= TERMS_BD; ++terms) {
+            struct setup setup = {MULTIMAX, MULTIMAX, order, terms, TEST_LAYERS, terms == TERMS_D, 2};
+            start(model, work, &setup);
+            CLOSE(score_shape(model, 0, 1).scale * sqrt(HEAD_DIM), 0.5, TINY);
+            mean_loss(model, work);
+            backward(model, work, IMAGES);
+            for (size_t l = 0; l < MODULATORS; ++l) {
+                for (size_t i = 0; i < HEAT; ++i) {
+                    int is_d = i / 2 % 2, trained = (int)(i % 2) < order && (terms & (is_d ? TERMS_D : TERMS_B)) != 0;
+                    trained = trained && (l < TEST_LAYERS || (l == OUTPUT && i < 4)); /* there b = d = 0, t = 1 */
+                    CLOSE(model->gradient.net.modulator[l][i] != 0, trained, 0);
+                }
+                CLOSE(model->gradient.net.modulator[l][HEAT] != 0, terms == TERMS_D && l < TEST_LAYERS, 0);
+            }
+        }
+    }
+}
+
+int main(void) {
+    struct model *model = allocate(1, sizeof *model);
+    struct workspace *work = allocate(1, sizeof *work);
+    test_tokens();
+    test_rollout();
+    test_histogram();
+    test_spread();
+    test_gradients(model, work);
+    test_setup(model, work);
+    free(work);
+    free(model);
+    return failures > 0;
+}
