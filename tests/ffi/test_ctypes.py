@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import unittest
-from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint32
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint32, c_void_p
 
 LIBRARY = ctypes.CDLL(sys.argv[1])
 LAYOUT = subprocess.run([sys.argv[2]], check=True, capture_output=True, text=True).stdout
