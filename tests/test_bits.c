@@ -472,51 +472,11 @@ static void test_threads(void) {
 static void test_threads(void) { NOTE("no threads here: skipped"); }
 #endif
 
-/* ==== checksum ==== */
-
-/* FNV-1a over the eight bytes of v, least significant first, so that the order of bytes in memory does not matter. */
-static uint64_t fnv(uint64_t hash, uint64_t v) {
-    for (int i = 0; i < 8; ++i, v >>= 8) { hash = (hash ^ (v & 0xff)) * 0x100000001b3; }
-    return hash;
-}
-
-/* One number for the bits of every function over a fixed corpus, on the active instruction set. */
-static uint64_t checksum(void) {
-    uint64_t hash = 0xcbf29ce484222325;
-    FOR_EACH_FUNCTION(f)
-        FOR_EACH_LENGTH(n)
-            for (int l = 0; l < LAWS; ++l) {
-                call c = row_of_law(f, n, (law)l);
-                run_alone(f, &c);
-                for (size_t i = 0; has(f, HAS_OUT) && i < n; ++i) { hash = fnv(hash, alone.out[i]); }
-                hash = fnv(hash, alone.per_row);
-                for (size_t k = 0; k < sizeof alone.gp / sizeof(double); ++k) {
-                    hash = fnv(hash, gp_bits(&alone.gp, k));
-                }
-            }
-    return hash;
-}
-
-static void test_checksum(void) {
-    TEST("one checksum over a fixed corpus, the same on every instruction set with fused multiply-add") {
-        uint64_t with_fma = 0;
-        FOR_EACH_ISA(isa) {
-            uint64_t sum = checksum();
-            NOTE("%-8s %016llx%s", mmax_isa_name((mmax_isa)isa), (unsigned long long)sum, uses_fma(isa) ? " fma" : "");
-            if (uses_fma(isa)) {
-                CHECK(with_fma == 0 || with_fma == sum, "%s differs", mmax_isa_name((mmax_isa)isa));
-                with_fma = sum;
-            }
-        }
-    }
-}
-
 int main(void) {
     test_places();
     test_gp();
     test_crowds();
     test_tiny_epsilons();
     test_threads();
-    test_checksum();
     return check_report();
 }

@@ -4,7 +4,8 @@
 # which takes longest. RUN, if set, is put before each program (an emulator).
 #
 # Cases about the language, macros and linkage take what compiles fast: a check of the syntax for every instruction set,
-# a program for one. Objects are kept where a later case can use them.
+# a program for one, all functions with -O1 (gcc takes three times as long with -O0) and in plain C. Objects are kept
+# where a later case can use them. QUICK, if set, leaves out what takes longest.
 set -u
 if [ $# -ne 3 ] && [ $# -ne 4 ]; then
     echo "usage: run.sh CC CXX INCLUDE_DIR [OBJECT]" >&2
@@ -16,6 +17,7 @@ include=$(cd "$3" && pwd) || exit 2
 header=$include/multimax.h
 implementation=${4:+$(cd "$(dirname "$4")" && pwd)/$(basename "$4")}
 run=${RUN:-}
+quick=${QUICK:-}
 nm=${NM:-nm}
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d) || exit 2
@@ -25,9 +27,10 @@ cd "$work" || exit 2
 warnings="-pedantic -Wall -Wextra -Wconversion -Wshadow -Wundef -Wunused -Werror"
 c99="$cc -std=c99 $warnings -I$here"
 c="$c99 -O2 -I$include"
+c0="$c99 -O0 -I$include"
 cpp="$cxx -x c++ -std=c++11 $warnings -O2 -I$here -I$include"
 one="-DMULTIMAX_NO_DISPATCH"
-small="-O0 -DMULTIMAX_NO_SIMD"
+small="-O1 -DMULTIMAX_NO_SIMD"
 
 # case TITLE COMMAND: the shell command must succeed.
 case_() {
@@ -91,38 +94,41 @@ left_macros() {
 }
 
 # ---- plain ----
-for level in -O0 "-O3 $one" -Ofast -O2; do
-    case_ "plain, C99 pedantic, $level" \
-        "$c99 $level -I$include -c $here/plain.c -o plain.o && $cc plain.o -o plain -lm && $run ./plain"
-done
-# plain and plain.o are those of -O2 from here on.
+if [ -z "$quick" ]; then
+    for level in "-O3 $one" -Ofast -O2; do
+        case_ "plain, C99 pedantic, $level" \
+            "$c99 $level -I$include -c $here/plain.c -o plain.o && $cc plain.o -o plain -lm && $run ./plain"
+    done
+fi
+case_ "plain, C99 pedantic, -O0" \
+    "$c99 -O0 -I$include -c $here/plain.c -o plain.o && $cc plain.o -o plain -lm && $run ./plain"
+# plain and plain.o are those of -O0 from here on.
 version=$(printf '#include "multimax.h"\nMULTIMAX_VERSION\n' >version.c &&
     $cc -std=c99 -DMULTIMAX_EXTERN -I"$include" -E version.c | tail -1 | tr -d '"')
 case_ "strings finds the version, $version" \
     "strings -a plain.o | grep -i multimax | grep -F '$version' &&
      strings -a plain | grep -i multimax | grep -F '$version'"
 case_ "no symbol but main leaves the object" "globals plain.o && [ \"\$(globals plain.o | tr -d _)\" = main ]"
-for std in gnu99 c11 gnu11 c17; do
+standards="gnu99 c11 gnu11 c17" cpp_standards="c++11 c++14 c++17 gnu++17 c++20"
+[ -z "$quick" ] || standards=gnu99 cpp_standards=c++20
+for std in $standards; do
     case_ "plain, $std" "$cc -std=$std $warnings -I$here -I$include -fsyntax-only $here/plain.c"
 done
-for std in c++11 c++14 c++17 gnu++17 c++20; do
+for std in $cpp_standards; do
     case_cxx "plain, $std" "$cxx -x c++ -std=$std $warnings -I$here -I$include -fsyntax-only $here/plain.c"
 done
 case_cxx "plain, C++11, built and run" "$cpp -O0 $here/plain.c -o plain_cpp -lm && $run ./plain_cpp"
 for macro in MULTIMAX_NO_DISPATCH MULTIMAX_NO_SIMD; do
-    case_ "plain, $macro" "$c -D$macro $here/plain.c -o one -lm && $run ./one"
-    case_cxx "plain, $macro, C++" "$cpp -D$macro $here/plain.c -o one -lm && $run ./one"
+    case_ "plain, $macro" "$c -O0 -D$macro $here/plain.c -o one -lm && $run ./one"
+    case_cxx "plain, $macro, C++" "$cpp -O0 -D$macro $here/plain.c -o one -lm && $run ./one"
 done
 case_ "plain, MULTIMAX_NO_AVX512: none of it is there" \
     "$c -O0 -DMULTIMAX_NO_AVX512 -c $here/plain.c -o one.o && $cc one.o -o one -lm && $run ./one &&
      { $nm one.o | grep -E 'mmax_.*avx512' >left; empty left; }"
 
 # ---- nothing leaves the file ----
-for level in -O0 -O2; do
-    case_ "nothing used: no warning, no symbol, $level" \
-        "$c99 $level -I$include -c $here/unused.c -o unused.o &&
-         [ \"\$(globals unused.o | tr -d _)\" = theonlysymbol ]"
-done
+case_ "nothing used: no warning, no symbol" \
+    "$c0 -c $here/unused.c -o unused.o && [ \"\$(globals unused.o | tr -d _)\" = theonlysymbol ]"
 case_cxx "nothing used, C++" \
     "$cpp -c $here/unused.c -o unused.o && [ \"\$(globals unused.o | tr -d _)\" = theonlysymbol ]"
 case_ "no macro is left behind but those with the prefixes of the library" \
@@ -140,16 +146,15 @@ case_ "the including file's warnings stay alive" \
 
 # ---- hostile macros ----
 case_ "hostile macros" "$c -fsyntax-only $here/hostile.c"
-case_ "hostile macros, no dispatch" "$c $one $here/hostile.c -o hostile -lm && $run ./hostile"
+case_ "hostile macros, no dispatch" "$c -O0 $one $here/hostile.c -o hostile -lm && $run ./hostile"
 case_cxx "hostile macros, C++" "$cpp -fsyntax-only $here/hostile.c"
-case_cxx "hostile macros, C++, no dispatch" "$cpp $one $here/hostile.c -o hostile -lm && $run ./hostile"
+case_cxx "hostile macros, C++, no dispatch" "$cpp -O0 $one $here/hostile.c -o hostile -lm && $run ./hostile"
 case_ "hostile macros are what they were" \
     "$cc -std=c99 -I$here -I$include -dM -E -DWITHOUT_MULTIMAX $here/hostile.c | grep -v WITHOUT | sort >before &&
      $cc -std=c99 -I$here -I$include -dM -E $here/hostile.c | sort >after && comm -23 before after >lost;
      empty lost"
 
 # ---- several files ----
-c0="$c99 -O0 -I$include"
 case_ "two plain files in one program" \
     "$c0 -c $here/first.c -o first.o && $c0 -c $here/second.c -o second.o && $cc first.o second.o -o two -lm &&
      $run ./two"
@@ -160,7 +165,9 @@ x86_64* | amd64*)
     case_ "two files, one compiled with -mavx2 -mfma" \
         "$c0 -mavx2 -mfma -c $here/second.c -o second.o && $cc first.o second.o -o two -lm &&
          { ! grep -q avx2 /proc/cpuinfo || $run ./two; }"
-    for flag in -march=native -mno-sse3; do
+    flags="-march=native -mno-sse3"
+    [ -z "$quick" ] || flags=
+    for flag in $flags; do
         case_ "two files, one compiled with $flag" \
             "$c0 $flag -c $here/second.c -o second.o && $cc first.o second.o -o two -lm && $run ./two"
     done
@@ -189,22 +196,26 @@ case_ "the only writable data is the chosen instruction set" \
 case_ "shared mode: declarations parse no intrinsics header" \
     "$cc -std=c99 $extern_ -I$include -E $here/unused.c >declarations &&
      ! grep -E '^# [0-9]+ \".*(intrin|arm_neon|wasm_simd128|cpuid)\\.h\"' declarations"
+if [ -n "$quick" ]; then
+    echo "all compile cases but the longest passed with $cc${cxx:+ and $cxx}"
+    exit 0
+fi
+
+# plain.o is the one with declarations alone from here on.
 case_ "shared mode: the implementation file has included the declarations before, without -fpic" \
     "$c $extern_ $small -fno-pic -DDECLARED_BEFORE -c $here/implementation.c -o implementation.o &&
      $cc -no-pie plain.o implementation.o -o shared -lm && $run ./shared"
+case_cxx "shared mode, C++ program and C implementation" \
+    "$cpp $extern_ -c $here/plain.c -o plain_cpp.o && $cxx -no-pie plain_cpp.o implementation.o -o shared -lm &&
+     $run ./shared"
+# The implementation as C++ where there is a compiler for it.
+[ -z "$cxx" ] && c_or_cpp=$c || c_or_cpp=$cpp
 case_ "shared mode: MULTIMAX_API stands before every declaration" \
-    "$c $extern_ $small -fPIC -fvisibility=hidden -DMULTIMAX_API='__attribute__((visibility(\"default\")))' \
+    "$c_or_cpp $extern_ $small -fPIC -fvisibility=hidden -DMULTIMAX_API='__attribute__((visibility(\"default\")))' \
      -c $here/implementation.c -o implementation.o && $cc -shared implementation.o -o libshared.so -lm &&
      $nm -D libshared.so | awk '\$2 == \"T\" { print \$3 }' | sort >there && comm -23 all there >missing;
      empty missing"
-case_cxx "shared mode, C++ program and C implementation" \
-    "$c $extern_ $small -c $here/implementation.c -o implementation.o && $cpp $extern_ -c $here/plain.c -o plain.o &&
-     $cxx plain.o implementation.o -o shared -lm && $run ./shared"
-case_cxx "shared mode, C program and C++ implementation" \
-    "$cpp $extern_ $small -c $here/implementation.c -o implementation.o && $c $extern_ -c $here/plain.c -o plain.o &&
-     $cc plain.o implementation.o -o shared -lm && $run ./shared"
-case_ "shared mode, MULTIMAX_NO_DISPATCH" \
-    "$c $extern_ -O0 $one $here/plain.c $here/implementation.c -o shared -lm && $run ./shared"
+case_cxx "shared mode, C program and C++ implementation" "$cc plain.o implementation.o -o shared -lm && $run ./shared"
 
 # ---- stb habit ----
 case_ "stb habit" "$c $small -c $here/stb.c -o stb.o && $cc stb.o -o stb -lm && $run ./stb"
@@ -212,8 +223,7 @@ case_ "stb habit: the code has external linkage" "globals stb.o >there && grep -
 case_ "stb habit, another file plain" \
     "$c $small -c $here/second.c -o second.o && $cc stb.o second.o -o stb -lm && $run ./stb"
 case_ "stb habit, another file with declarations only" \
-    "$c $small -Dmain=stb_main $here/stb.c -c -o stb.o && $c $extern_ -c $here/plain.c -o plain.o &&
-     $cc stb.o plain.o -o stb -lm && $run ./stb"
+    "objcopy --redefine-sym main=stb_main stb.o stb_other.o && $cc stb_other.o plain.o -o stb -lm && $run ./stb"
 
 # ---- copies ----
 case_ "a renamed copy with MULTIMAX_FILE" \
@@ -263,10 +273,9 @@ if echo 'int main(void) { return 0; }' >link.c && $cc -flto=auto link.c -o link 
     lto=-flto=auto
 fi
 if $cc $lto link.c -o link 2>/dev/null && $run ./link; then
-    check=$here/../configurations/check_isa.c
-    case_ "$lto: no warning, plain" "$c99 -O2 $lto -I$include $check -o link -lm && $run ./link"
+    case_ "$lto: no warning, plain" "$c99 -O1 $lto -I$include $here/plain.c -o link -lm && $run ./link"
     case_ "$lto: no warning, with a file of shared mode" \
-        "$c99 -O2 $lto $extern_ $one -I$include $check $here/implementation.c -o link -lm && $run ./link"
+        "$c99 -O1 $lto $extern_ $one -I$include $here/plain.c $here/implementation.c -o link -lm && $run ./link"
 else
     echo "skip  -flto"
 fi

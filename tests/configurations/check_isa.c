@@ -2,7 +2,13 @@
  * check_isa.c [NAME...]: for every instruction set, either mmax_isa_select refuses it and mmax_isa_available is 0, or
  * selecting it gives the right weights, loss and gradient; the one active before any choice is of the latter kind and,
  * if there are names, one of them. run.sh builds it for every configuration.
+ *
+ *     check_isa --play 1 NAME...    with PLAY: on a processor that has instruction sets up to number 1 alone
  */
+#if defined(PLAY)
+#    define MULTIMAX_TEST_CPU played_isa
+static unsigned played_isa;
+#endif
 #include "multimax.h"
 
 #include <math.h>
@@ -146,7 +152,14 @@ static int is_one_of(const char *name, char **names) {
 }
 
 int main(int argc, char **argv) {
-    const int first = (int)mmax_isa_active();
+    int first;
+#if defined(PLAY)
+    if (argc < 3 || strcmp(argv[1], "--play") != 0) { return 2; }
+    played_isa = (unsigned)(argv[2][0] - '0');
+    argc -= 2;
+    argv += 2;
+#endif
+    first = (int)mmax_isa_active();
     make_rows();
     isa_name = "by default";
     if (!mmax_isa_available((mmax_isa)first)) { fail("the active instruction set is not available"); }
