@@ -66,9 +66,9 @@ static void llm_c_like(const float *x) {
     enum { ROWS = HEADS * TOKENS };
     uint32_t lengths[ROWS];
     float y[ROWS * TOKENS], g[ROWS * TOKENS];
-    mmax_shape shape = causal(lengths, 1, HEADS, TOKENS, 16);
-    expect_ok("attention_forward", attention_forward(y, x, shape));
-    expect_ok("attention_backward", attention_backward(g, x, y, shape));
+    mmax_shape shape = causal(lengths, 0.25, 1, HEADS, TOKENS);
+    expect_ok("softmax_forward", softmax_forward(y, x, shape));
+    expect_ok("softmax_backward", softmax_backward(g, x, y, shape));
     for (size_t r = 0; r < ROWS; ++r) {
         double s[TOKENS], expected[TOKENS], mean = 0;
         size_t n = r % TOKENS + 1;
@@ -77,8 +77,8 @@ static void llm_c_like(const float *x) {
         for (size_t i = 0; i < n; ++i) { mean += expected[i] * (double)x[r * TOKENS + i]; }
         for (size_t i = 0; i < TOKENS; ++i) {
             double gradient = i < n ? 0.25 * expected[i] * ((double)x[r * TOKENS + i] - mean) : 0;
-            expect("attention_forward", (double)y[r * TOKENS + i], i < n ? expected[i] : 0);
-            expect("attention_backward", (double)g[r * TOKENS + i], gradient);
+            expect("softmax_forward", (double)y[r * TOKENS + i], i < n ? expected[i] : 0);
+            expect("softmax_backward", (double)g[r * TOKENS + i], gradient);
         }
     }
 }
