@@ -181,6 +181,10 @@ case_ "shared mode" \
     "{ [ -n '$implementation' ] && cp '$implementation' implementation.o ||
        $c $extern_ -c $here/implementation.c -o implementation.o; } &&
      $c $extern_ -c $here/plain.c -o plain.o && $cc plain.o implementation.o -o shared -lm && $run ./shared"
+case_ "what the README gives engines" \
+    "awk '/^## /{on = /softmax of a C engine/} /^\`\`\`\$/{code = 0} on && code; /^\`\`\`c\$/{code = 1}' $here/../../README.md \
+     >engines.h && grep -q fused_classifier engines.h &&
+     $c $extern_ -I. $here/engines.c implementation.o -o engines -lm && $run ./engines"
 case_ "shared mode: the user's object holds no code of it" "$nm plain.o | grep -v ' U ' | grep mmax_ >code; empty code"
 case_ "shared mode: every global name of the implementation is mmax_" \
     "globals implementation.o | sed 's/^_//' | grep -v '^mmax_' >others; empty others"
