@@ -17,6 +17,8 @@ typedef long double wide;
 #else
 #    define SLACK (LDBL_MANT_DIG >= 64 ? 1.0 : 64.0)
 #endif
+/* How many of the lengths 300, 2100, 5000: fewer where long double is computed in software. */
+#define LONG_ROWS       (LDBL_MANT_DIG > 64 || LENGTH_STEP > 1 ? 1u : 3u)
 #define STEP            (1.0L / 65536)
 #define ANY_ROUNDING(f) (eps_of(f) * ((f)->size == 4 ? 1 : SLACK))
 
@@ -686,8 +688,8 @@ static void check_forward(const function *f, size_t cols, unsigned on, uint64_t 
 }
 
 static void forward_function(const function *f) {
-    static const size_t some[] = {1, 2, 3, 7, 8, 16, 17, 33, 64, 65, 70}, all_long[] = {300, 2100, 5000};
-    for (size_t k = 0; k < COUNT(in_turn); ++k) {
+    static const size_t some[] = {1, 2, 3, 7, 8, 16, 17, 33, 64, 65, 70}, all_long[3] = {300, 2100, 5000};
+    for (size_t k = 0; k < COUNT(in_turn); k += LENGTH_STEP) {
         for (size_t i = 0; i < COUNT(some); ++i) { check_forward(f, some[i], in_turn[k], i + k); }
         check_forward(f, 300, in_turn[k], k + 1);
     }
@@ -695,7 +697,7 @@ static void forward_function(const function *f) {
         check_forward(f, n, EVERYTHING, n);
         check_forward(f, n, EVERYTHING & ~(unsigned)(MASK_X | MASK_BIAS | FINITE_MASK), n);
     }
-    for (size_t i = 0; i < COUNT(all_long); ++i) {
+    for (size_t i = 0; i < LONG_ROWS; ++i) {
         check_forward(f, all_long[i], EVERYTHING, i);
         check_forward(f, all_long[i], BIAS | SLOPES | STARTS, i);
         check_forward(f, all_long[i], FINITE_MASK | HIGH_SINKS, i + 1);
@@ -975,7 +977,7 @@ static void check_backward(const function *f, size_t cols, unsigned on, uint64_t
 
 static void backward_function(const function *f) {
     static const size_t some[] = {1, 2, 5, 17, 33};
-    for (size_t k = 0; k < COUNT(in_turn); ++k) {
+    for (size_t k = 0; k < COUNT(in_turn); k += LENGTH_STEP) {
         check_backward(f, 9, in_turn[k], k);
         check_backward(f, 36, in_turn[k], k + 1);
     }
@@ -984,7 +986,7 @@ static void backward_function(const function *f) {
     }
     check_backward(f, 70, EVERYTHING, 4);
     check_backward(f, 300, EVERYTHING, 5);
-    check_backward(f, 2100, EVERYTHING, 6);
+    if (LONG_ROWS > 1) { check_backward(f, 2100, EVERYTHING, 6); }
 }
 
 /* ==== losses ==== */
@@ -1431,6 +1433,7 @@ static void loss_function(const function *f) {
         check_masked_mass(f, some[i] + 4, i);
     }
     check_loss(f, 300, STARTS | LENGTHS | MASK_X, BY_DISTRIBUTION, 2, 1);
+    if (LONG_ROWS == 1) { return; }
     check_loss(f, 2100, STARTS | LENGTHS | MASK_X, BY_INDEX, 2, 2);
     check_loss(f, 2100, STARTS | LENGTHS | MASK_X, BY_DISTRIBUTION, 2, 3);
 }
