@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "function_table.h"
+#include "golden_file.h"
 #include "tables.h"
 
 typedef long double wide;
@@ -2105,15 +2106,6 @@ static void check_old_program(const function *f) {
 /* ==== vectors computed elsewhere ==== */
 
 enum { MOST = 512 };
-
-static int read_values(FILE *in, const char *label, double *v, size_t n) {
-    char word[16];
-    if (fscanf(in, "%15s", word) != 1 || strcmp(word, label) != 0) { return 0; }
-    for (size_t i = 0; i < n; ++i) {
-        if (fscanf(in, "%lf", &v[i]) != 1) { return 0; }
-    }
-    return 1;
-}
 
 typedef struct vectors {
     unsigned rows, cols;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "function_table.h"
+#include "golden_file.h"
 #include "oracle.h"
 
 /*
@@ -31,16 +32,6 @@ static const struct file {
              {"entmax15", 35}, {"evsoftmax", 58}, {"tanhmax", 35}};
 
 /* ==== reading ==== */
-
-/* "LABEL v v ... v"; whether that is what comes next. */
-static int read_values(FILE *in, const char *label, double *v, size_t n) {
-    char word[16];
-    if (fscanf(in, "%15s", word) != 1 || strcmp(word, label) != 0) { return 0; }
-    for (size_t i = 0; i < n; ++i) {
-        if (fscanf(in, "%lf", &v[i]) != 1) { return 0; }
-    }
-    return 1;
-}
 
 /* 1: a case; 0: the end of the file; -1: neither. */
 static int read_case(FILE *in, golden *g) {
