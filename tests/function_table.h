@@ -28,7 +28,7 @@ typedef enum role { OUT, GY, Y, X, ARRAYS } role;
 
 typedef struct call {
     void *array[ARRAYS];
-    double *per_row; /* a loss, or the value of a metric */
+    double *per_row; /* a loss, a log-sum-exp, the value of a metric, or a gradient with an entry a head */
     mmax_multimax_grads *gp;
     const mmax_multimax_params *p;
     double epsilon, reference;
@@ -49,6 +49,10 @@ enum trait {
     PROBABILITY = 128,  /* y >= 0 and the sum is 1 */
     ELEMENTWISE = 256,  /* entries do not see each other */
     MASKED_BY_X = 512,  /* backward: the mask is x = -inf, not y = 0 */
+    HAS_LSE = 1024,     /* a log-sum-exp a row; the output beside it may be NULL */
+    PER_HEAD = 2048,    /* adds to one value a head */
+    HAS_CAP = 4096,     /* epsilon is a cap: above 0 */
+    TAKES_SINKS = 8192,
     FORWARD_ARRAYS = HAS_OUT | HAS_X,
     BACKWARD_ARRAYS = HAS_OUT | HAS_GY | HAS_Y,
     METRIC_ARRAYS = HAS_Y | HAS_X | HAS_EPSILON
@@ -98,55 +102,83 @@ ADAPTERS(f64)
 
 #define FUNCTION(title, T, size, kind, traits, order, epsilon, name, forward) \
     { title "_" #T, size, kind, (traits), order, epsilon, run_##name##_##T, run_##forward##_##T }
-#define FUNCTIONS(T, z)                                                                                                \
-    FUNCTION("softmax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, softmax, softmax),                          \
-        FUNCTION("multimax(1)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 1, 0, multimax, multimax),                \
-        FUNCTION("multimax(2)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 2, 0, multimax, multimax),                \
-        FUNCTION("sparsemax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sparsemax, sparsemax),                \
-        FUNCTION("entmax15", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, entmax15, entmax15),                   \
-        FUNCTION("evsoftmax", T, z, FORWARD, FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 0, evsoftmax, evsoftmax),  \
-        FUNCTION("evsoftmax(1e-6)", T, z, FORWARD, FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 1e-6, evsoftmax,     \
-                 evsoftmax),                                                                                           \
-        FUNCTION("tanhmax", T, z, FORWARD, FORWARD_ARRAYS, 0, 0, tanhmax, tanhmax),                                    \
-        FUNCTION("seglu(1)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 1, 0, seglu, seglu),                         \
-        FUNCTION("seglu(2)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 2, 0, seglu, seglu),                         \
-        FUNCTION("log_softmax", T, z, LOGARITHM, FORWARD_ARRAYS, 0, 0, log_softmax, log_softmax),                      \
-        FUNCTION("log_multimax(1)", T, z, LOGARITHM, FORWARD_ARRAYS, 1, 0, log_multimax, log_multimax),                \
-        FUNCTION("log_multimax(2)", T, z, LOGARITHM, FORWARD_ARRAYS, 2, 0, log_multimax, log_multimax),                \
-        FUNCTION("softmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, softmax_backward, softmax),                \
-        FUNCTION("multimax_backward(1)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0, multimax_backward,    \
-                 multimax),                                                                                            \
-        FUNCTION("multimax_backward(2)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0, multimax_backward,    \
-                 multimax),                                                                                            \
-        FUNCTION("sparsemax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, sparsemax_backward, sparsemax),          \
-        FUNCTION("entmax15_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, entmax15_backward, entmax15),             \
-        FUNCTION("evsoftmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, evsoftmax_backward, evsoftmax),          \
-        FUNCTION("evsoftmax_backward(1e-6)", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 1e-6, evsoftmax_backward, evsoftmax), \
-        FUNCTION("tanhmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | MASKED_BY_X, 0, 0, tanhmax_backward,    \
-                 tanhmax),                                                                                             \
-        FUNCTION("seglu_backward(1)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X,   \
-                 1, 0, seglu_backward, seglu),                                                                         \
-        FUNCTION("seglu_backward(2)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X,   \
-                 2, 0, seglu_backward, seglu),                                                                         \
-        FUNCTION("log_softmax_backward", T, z, LOG_BACKWARD, BACKWARD_ARRAYS, 0, 0, log_softmax_backward,              \
-                 log_softmax),                                                                                         \
-        FUNCTION("log_multimax_backward(1)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0,               \
-                 log_multimax_backward, log_multimax),                                                                 \
-        FUNCTION("log_multimax_backward(2)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0,               \
-                 log_multimax_backward, log_multimax),                                                                 \
-        FUNCTION("softmax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, softmax_loss, softmax),                             \
-        FUNCTION("multimax_loss(1)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 1, 0, multimax_loss, multimax),              \
-        FUNCTION("multimax_loss(2)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 2, 0, multimax_loss, multimax),              \
-        FUNCTION("evsoftmax_loss", T, z, LOSS, FORWARD_ARRAYS | HAS_EPSILON, 0, 1e-6, evsoftmax_loss, evsoftmax),      \
-        FUNCTION("sparsemax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, sparsemax_loss, sparsemax),                       \
-        FUNCTION("entmax15_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, entmax15_loss, entmax15),                          \
-        FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                          \
+#define FUNCTIONS(T, z)                                                                                               \
+    FUNCTION("softmax", T, z, FORWARD, TAKES_SINKS | FORWARD_ARRAYS | PROBABILITY, 0, 0, softmax, softmax),           \
+        FUNCTION("multimax(1)", T, z, FORWARD, TAKES_SINKS | FORWARD_ARRAYS | PROBABILITY, 1, 0, multimax, multimax), \
+        FUNCTION("multimax(2)", T, z, FORWARD, TAKES_SINKS | FORWARD_ARRAYS | PROBABILITY, 2, 0, multimax, multimax), \
+        FUNCTION("sparsemax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sparsemax, sparsemax),               \
+        FUNCTION("entmax15", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, entmax15, entmax15),                  \
+        FUNCTION("evsoftmax", T, z, FORWARD, TAKES_SINKS | FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 0,          \
+                 evsoftmax, evsoftmax),                                                                               \
+        FUNCTION("evsoftmax(1e-6)", T, z, FORWARD, TAKES_SINKS | FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 1e-6, \
+                 evsoftmax, evsoftmax),                                                                               \
+        FUNCTION("tanhmax", T, z, FORWARD, FORWARD_ARRAYS, 0, 0, tanhmax, tanhmax),                                   \
+        FUNCTION("seglu(1)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 1, 0, seglu, seglu),                        \
+        FUNCTION("seglu(2)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 2, 0, seglu, seglu),                        \
+        FUNCTION("log_softmax", T, z, LOGARITHM, FORWARD_ARRAYS, 0, 0, log_softmax, log_softmax),                     \
+        FUNCTION("log_multimax(1)", T, z, LOGARITHM, FORWARD_ARRAYS, 1, 0, log_multimax, log_multimax),               \
+        FUNCTION("log_multimax(2)", T, z, LOGARITHM, FORWARD_ARRAYS, 2, 0, log_multimax, log_multimax),               \
+        FUNCTION("softmax_backward", T, z, BACKWARD, TAKES_SINKS | BACKWARD_ARRAYS, 0, 0, softmax_backward, softmax), \
+        FUNCTION("multimax_backward(1)", T, z, BACKWARD, TAKES_SINKS | BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0,        \
+                 multimax_backward, multimax),                                                                        \
+        FUNCTION("multimax_backward(2)", T, z, BACKWARD, TAKES_SINKS | BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0,        \
+                 multimax_backward, multimax),                                                                        \
+        FUNCTION("sparsemax_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, sparsemax_backward, sparsemax),         \
+        FUNCTION("entmax15_backward", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 0, entmax15_backward, entmax15),            \
+        FUNCTION("evsoftmax_backward", T, z, BACKWARD, TAKES_SINKS | BACKWARD_ARRAYS, 0, 0, evsoftmax_backward,       \
+                 evsoftmax),                                                                                          \
+        FUNCTION("evsoftmax_backward(1e-6)", T, z, BACKWARD, TAKES_SINKS | BACKWARD_ARRAYS, 0, 1e-6,                  \
+                 evsoftmax_backward, evsoftmax),                                                                      \
+        FUNCTION("tanhmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | MASKED_BY_X, 0, 0, tanhmax_backward,   \
+                 tanhmax),                                                                                            \
+        FUNCTION("seglu_backward(1)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X,  \
+                 1, 0, seglu_backward, seglu),                                                                        \
+        FUNCTION("seglu_backward(2)", T, z, BACKWARD, HAS_OUT | HAS_GY | HAS_X | HAS_GP | ELEMENTWISE | MASKED_BY_X,  \
+                 2, 0, seglu_backward, seglu),                                                                        \
+        FUNCTION("log_softmax_backward", T, z, LOG_BACKWARD, BACKWARD_ARRAYS, 0, 0, log_softmax_backward,             \
+                 log_softmax),                                                                                        \
+        FUNCTION("log_multimax_backward(1)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 1, 0,              \
+                 log_multimax_backward, log_multimax),                                                                \
+        FUNCTION("log_multimax_backward(2)", T, z, LOG_BACKWARD, BACKWARD_ARRAYS | HAS_X | HAS_GP, 2, 0,              \
+                 log_multimax_backward, log_multimax),                                                                \
+        FUNCTION("softmax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, softmax_loss, softmax),                            \
+        FUNCTION("multimax_loss(1)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 1, 0, multimax_loss, multimax),             \
+        FUNCTION("multimax_loss(2)", T, z, LOSS, FORWARD_ARRAYS | HAS_GP, 2, 0, multimax_loss, multimax),             \
+        FUNCTION("evsoftmax_loss", T, z, LOSS, FORWARD_ARRAYS | HAS_EPSILON, 0, 1e-6, evsoftmax_loss, evsoftmax),     \
+        FUNCTION("sparsemax_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, sparsemax_loss, sparsemax),                      \
+        FUNCTION("entmax15_loss", T, z, LOSS, FORWARD_ARRAYS, 0, 0, entmax15_loss, entmax15),                         \
+        FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                         \
         FUNCTION("sparsity", T, z, METRIC, METRIC_ARRAYS | HAS_REFERENCE, 0, 0, sparsity, softmax)
 
 static const function functions[] = {FUNCTIONS(f32, 4), FUNCTIONS(f64, 8)};
 
 #define COUNT(a)             (sizeof(a) / sizeof(a)[0])
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)
+
+/* What belongs to attention is apart: functions that are variants of others, elementwise, or add to a value a head. */
+#define MORE_ADAPTERS(T)                                                         \
+    ADAPTER(softmax_lse, T, c->array[OUT], c->per_row, c->array[X], c->s)        \
+    ADAPTER(multimax_lse, T, c->array[OUT], c->per_row, c->array[X], c->p, c->s) \
+    ADAPTER(scale_gradient, T, c->per_row, c->array[GY], c->array[X], c->s)      \
+    ADAPTER(sink_gradient, T, c->per_row, c->array[GY], c->array[Y], c->s)       \
+    ADAPTER(softcap, T, c->array[OUT], c->array[X], c->epsilon, c->s)            \
+    ADAPTER(softcap_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->epsilon, c->s)
+MORE_ADAPTERS(f32)
+MORE_ADAPTERS(f64)
+
+#define LSE_TRAITS (FORWARD_ARRAYS | PROBABILITY | HAS_LSE | TAKES_SINKS)
+#define MORE(T, z)                                                                                                    \
+    FUNCTION("softmax_lse", T, z, FORWARD, LSE_TRAITS, 0, 0, softmax_lse, softmax),                                   \
+        FUNCTION("multimax_lse(1)", T, z, FORWARD, LSE_TRAITS, 1, 0, multimax_lse, multimax),                         \
+        FUNCTION("multimax_lse(2)", T, z, FORWARD, LSE_TRAITS, 2, 0, multimax_lse, multimax),                         \
+        FUNCTION("softcap", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE | HAS_CAP, 0, 1, softcap, softcap),           \
+        FUNCTION("softcap_backward", T, z, BACKWARD, BACKWARD_ARRAYS | ELEMENTWISE | HAS_CAP, 0, 1, softcap_backward, \
+                 softcap),                                                                                            \
+        FUNCTION("scale_gradient", T, z, METRIC, HAS_GY | HAS_X | PER_HEAD | TAKES_SINKS, 0, 0, scale_gradient,       \
+                 softmax),                                                                                            \
+        FUNCTION("sink_gradient", T, z, METRIC, HAS_GY | HAS_Y | PER_HEAD | TAKES_SINKS, 0, 0, sink_gradient, softmax)
+static const function more_functions[] = {MORE(f32, 4), MORE(f64, 8)};
+#define FOR_EACH_MORE(f) for (const function *f = more_functions; f < more_functions + COUNT(more_functions); ++f)
 
 static inline const function *function_named(const char *name) {
     FOR_EACH_FUNCTION(f) {
@@ -161,7 +193,7 @@ static inline int has(const function *f, unsigned trait) { return (f->traits & t
 static inline size_t *stride_of(const function *f, mmax_shape *s, role r) {
     switch (r) {
     case OUT: return f->kind == FORWARD || f->kind == LOGARITHM ? &s->y_stride : &s->gx_stride;
-    case GY: return &s->gy_stride;
+    case GY: return f->kind == METRIC && has(f, HAS_X) ? &s->gx_stride : &s->gy_stride; /* scale_gradient reads gx */
     case Y: return &s->y_stride;
     default: return &s->x_stride;
     }

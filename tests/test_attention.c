@@ -27,43 +27,18 @@ enum { ROWS = 7, HEAD_ROWS = 3, HEADS = 3, LONGEST = 5000, ROOM = ROWS * (LONGES
 
 /* ==== functions that the table does not have ==== */
 
-#define MORE_ADAPTERS(T)                                                         \
-    ADAPTER(softmax_lse, T, c->array[OUT], c->per_row, c->array[X], c->s)        \
-    ADAPTER(multimax_lse, T, c->array[OUT], c->per_row, c->array[X], c->p, c->s) \
-    ADAPTER(scale_gradient, T, c->per_row, c->array[GY], c->array[X], c->s)      \
-    ADAPTER(sink_gradient, T, c->per_row, c->array[GY], c->array[Y], c->s)       \
-    ADAPTER(softcap, T, c->array[OUT], c->array[X], c->epsilon, c->s)            \
-    ADAPTER(softcap_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->epsilon, c->s)
-MORE_ADAPTERS(f32)
-MORE_ADAPTERS(f64)
-
-#define MORE(T, z)                                                                                                    \
-    FUNCTION("softmax_lse", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, softmax_lse, softmax),                 \
-        FUNCTION("multimax_lse(1)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 1, 0, multimax_lse, multimax),       \
-        FUNCTION("multimax_lse(2)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 2, 0, multimax_lse, multimax),       \
-        FUNCTION("softcap", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 0, 1, softcap, softcap),                     \
-        FUNCTION("softcap_backward", T, z, BACKWARD, BACKWARD_ARRAYS | ELEMENTWISE, 0, 1, softcap_backward, softcap), \
-        FUNCTION("scale_gradient", T, z, METRIC, HAS_GY | HAS_X, 0, 0, scale_gradient, softmax),                      \
-        FUNCTION("sink_gradient", T, z, METRIC, HAS_GY | HAS_Y, 0, 0, sink_gradient, softmax)
-static const function more[] = {MORE(f32, 4), MORE(f64, 8)};
-#define FOR_EACH_MORE(f) for (const function *f = more; f < more + COUNT(more); ++f)
-
 static const function *more_named(const char *name, size_t size) {
     FOR_EACH_MORE(f) {
         if (f->size == size && strncmp(f->name, name, strlen(name)) == 0 && f->name[strlen(name)] == '_') { return f; }
     }
     CHECK(0, "no function is named %s", name);
-    return more;
+    return more_functions;
 }
 
 static int begins(const char *name, const char *with) { return strncmp(name, with, strlen(with)) == 0; }
-static int is_lse(const function *f) { return strstr(f->name, "_lse") != NULL; }
+static int is_lse(const function *f) { return has(f, HAS_LSE); }
 
-/* Which take sinks: softmax, multimax, evsoftmax, their backward functions and log-sum-exps. */
-static int takes_sinks(const function *f) {
-    return (f->kind == FORWARD || f->kind == BACKWARD) &&
-           (begins(f->name, "softmax") || begins(f->name, "multimax") || begins(f->name, "evsoftmax"));
-}
+static int takes_sinks(const function *f) { return has(f, TAKES_SINKS) && f->kind != METRIC; }
 
 /* ==== one row in long double ==== */
 

@@ -2,8 +2,8 @@
  * fuzz.c: one call of any function with any input: LLVMFuzzerTestOneInput for libFuzzer, AFL and replay.c.
  *
  *   - the status is the one that the interface promises, and after an error no byte has changed
- *   - every row is, bit for bit, what it gives on its own: contiguous, cut off at its length, out of place, in memory
- *     of exactly its size; AVX2 and AVX-512 agree
+ *   - every row is, bit for bit, what it gives on its own: contiguous, cut off at both ends, out of place, in memory
+ *     of exactly its size, with its head's scale as the scale and its weight in grad_scale; AVX2 and AVX-512 agree
  *   - gp is, bit for bit, that of the same rows contiguous and out of place
  *   - that row obeys rules.h
  *   - nothing but the entries of outputs has changed
@@ -13,63 +13,65 @@
 int LLVMFuzzerInitialize(int *count, char ***arguments);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* What one row gives on its own. */
-typedef struct lone {
-    call c;
-    mmax_multimax_grads gp;
-    double per_row;
-    int32_t index;
-} lone;
+static void *exact_copy(const void *from, size_t size) { return from ? memcpy(exact(size), from, size) : NULL; }
 
-static void copy_row(const input *in, lone *l, int a, size_t r) {
+/* Entries that are not read are NaN, and those that are masked by a finite number -inf. */
+static void copy_row(const input *in, lone *l, int a) {
     const function *f = in->f;
     size_t n = l->c.s.cols;
+    const mmax_attention *attention = l->c.s.attention;
+    int is_read = f->kind != LOSS || (l->index >= 0 && l->weight > 0);
     l->c.array[a] = NULL;
-    if (has_array(f, a)) {
+    if (has_array(in, a) && a != OUT) {
+        l->c.array[a] = exact_copy(before(in, a) + (l->row * in->stride[a] + l->start) * f->size, n * f->size);
+    } else if (has_array(in, a)) {
         l->c.array[a] = exact(n * f->size);
-        if (a != OUT) {
-            memcpy(l->c.array[a], before(in, a) + r * in->stride[a] * f->size, n * f->size);
-        } else {
-            memset(l->c.array[a], 0xa5, n * f->size); /* not what the call finds there: all must be written */
-        }
+        memset(l->c.array[a], 0xa5, n * f->size); /* not what the call finds there: all must be written */
     }
-    /* An ignored row is not read. */
-    for (size_t i = 0; a == X && f->kind == LOSS && l->index < 0 && i < n; ++i) {
-        set_special(f, l->c.array[a], i, SIGNALLING_NAN);
+    for (size_t i = 0; a == X && l->c.array[a] && i < n; ++i) {
+        if (!is_read) {
+            set_special(f, l->c.array[a], i, SIGNALLING_NAN);
+        } else if (attention && attention->masked < 0 && get(f, l->c.array[a], i) <= attention->masked) {
+            set_special(f, l->c.array[a], i, MINUS_INF);
+        }
     }
 }
 
 /* gy is not to be used where y = 0 (tanhmax, seglu: where x = -inf). */
 static void poison_gy(const function *f, lone *l) {
     for (size_t i = 0; has(f, HAS_GY) && i < l->c.s.cols; ++i) {
-        int used = has(f, MASKED_BY_X)       ? !is_special(f, l->c.array[X], i, MINUS_INF)
-                   : f->kind == LOG_BACKWARD ? !is_special(f, l->c.array[Y], i, MINUS_INF)
-                                             : magnitude_bits(f, l->c.array[Y], i) != 0;
+        int used = has(f, MASKED_BY_X) ? !is_special(f, l->c.array[X], i, MINUS_INF)
+                   : has(f, HAS_Y)     ? is_used_by_y(f, l->c.array[Y], i)
+                                       : 1;
         if (!used) { set_special(f, l->c.array[GY], i, SIGNALLING_NAN); }
     }
 }
 
 static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp) {
-    size_t n = length_of(&in->c.s, r);
-    l->c = in->c;
+    const function *f = in->f;
+    size_t n;
+    set_alone(in, l, r, is_given(in, BIAS) ? before(in, BIAS) : NULL);
+    n = l->c.s.cols;
     l->gp = gp;
-    l->per_row = -1;
-    l->index = in->c.t.index ? in->c.t.index[r] : 0;
-    l->c.t.index = &l->index;
-    l->c.s = mmax_row(n);
-    l->c.s.scale = in->c.s.scale;
-    l->c.per_row = &l->per_row;
-    l->c.gp = has(in->f, HAS_GP) ? &l->gp : NULL;
-    for (int a = 0; a < ARRAYS; ++a) { copy_row(in, l, a, r); }
-    poison_gy(in->f, l);
-    CHECK(in->f->run(&l->c) == MMAX_OK, "%s: a row alone fails", in->f->name);
-    if (n == 0) { /* nothing is touched then */
-        l->per_row = in->f->kind == METRIC ? double_of(0x7ff8000000000000) : 0;
+    l->c.gp = has(f, HAS_GP) ? &l->gp : NULL;
+    for (int a = 0; a < ARRAYS; ++a) { copy_row(in, l, a); }
+    if (l->c.s.attention) { l->a.bias = exact_copy(l->a.bias, n * f->size); }
+    l->a.masked = 0;
+    if (in->has_q) { l->c.t.q = exact_copy(before(in, Q) + (r * in->stride[Q] + l->start) * f->size, n * f->size); }
+    poison_gy(f, l);
+    CHECK(f->run(&l->c) == MMAX_OK, "%s: a row alone fails", f->name);
+    if (n == 0 && !has(f, PER_HEAD)) { /* nothing is touched then */
+        l->per_row = f->kind == METRIC                             ? double_of(0x7ff8000000000000)
+                     : !has(f, HAS_LSE)                            ? 0
+                     : l->c.s.attention && l->c.s.attention->sinks ? l->sink
+                                                                   : double_of(0xfff0000000000000);
     }
 }
 
 static void end_alone(lone *l) {
     for (int a = 0; a < ARRAYS; ++a) { free(l->c.array[a]); }
+    if (l->c.s.attention) { free((void *)(uintptr_t)l->a.bias); }
+    free((void *)(uintptr_t)l->c.t.q);
 }
 
 static int same_double(double a, double b) {
@@ -85,30 +87,47 @@ static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b) {
     return same;
 }
 
+/* A loss that is still to be multiplied by its weight. */
+static double weighted(const lone *l, double loss) {
+    double product = loss * l->weight;
+    return !l->is_weighted || !is_finite_double(loss) ? loss : product > DBL_MAX ? DBL_MAX : product;
+}
+
+/* Log-sum-exps without y of rows that have a bias or a finite mask are joined of blocks. */
+static int is_joined(const input *in, const lone *l) {
+    const mmax_attention *a = in->c.s.attention;
+    return has(in->f, HAS_LSE) && !is_given(in, OUT) && a && (a->bias || a->masked < 0) &&
+           l->c.s.cols > 8192 / in->f->size;
+}
+
 /* The row of the call against the same row alone. */
-static void compare_row(const input *in, const lone *l, size_t r) {
+static void compare_row(const input *in, const lone *l) {
     const function *f = in->f;
+    size_t r = l->row, end = l->start + l->c.s.cols;
     for (size_t i = 0; is_given(in, OUT) && has(f, HAS_OUT) && i < in->c.s.cols; ++i) {
         const unsigned char *out = in->at[OUT] + r * in->stride[OUT] * f->size;
-        uint64_t expected = i < l->c.s.cols ? get_bits(f, l->c.array[OUT], i) : empty_bits(f);
-        if (f->kind == FORWARD && has(f, ELEMENTWISE) && i >= l->c.s.cols) { expected = 0; }
+        int inside = i >= l->start && i < end;
+        uint64_t expected = inside ? get_bits(f, l->c.array[OUT], i - l->start) : empty_bits(f);
         /* In place a sigma of -inf is not told from a mask in a row that becomes NaN. */
-        if (f->order && i < l->c.s.cols && is_special(f, l->c.array[OUT], i, QUIET_NAN) &&
+        if (f->order && inside && is_special(f, l->c.array[OUT], i - l->start, QUIET_NAN) &&
             get_bits(f, out, i) == empty_bits(f)) {
             continue;
         }
-        CHECK(get_bits(f, out, i) == expected, "%s on %s, row %u, entry %u of %u: %llx, alone %llx", f->name,
-              mmax_isa_name((mmax_isa)in->isa), (unsigned)r, (unsigned)i, (unsigned)l->c.s.cols,
+        CHECK(get_bits(f, out, i) == expected, "%s on %s, row %u, entry %u of [%u, %u): %llx, alone %llx", f->name,
+              mmax_isa_name((mmax_isa)in->isa), (unsigned)r, (unsigned)i, (unsigned)l->start, (unsigned)end,
               (unsigned long long)get_bits(f, out, i), (unsigned long long)expected);
     }
-    if (in->at[PER_ROW] && is_given(in, PER_ROW)) {
-        CHECK(same_double(in->c.per_row[r], l->per_row), "%s on %s, row %u: %.17g, alone %.17g", f->name,
-              mmax_isa_name((mmax_isa)in->isa), (unsigned)r, in->c.per_row[r], l->per_row);
+    if (in->at[PER_ROW] && is_given(in, PER_ROW) && !has(f, PER_HEAD)) {
+        double got = in->c.per_row[r], expected = weighted(l, l->per_row);
+        CHECK(same_double(got, expected) ||
+                  (is_joined(in, l) && fabs(got - expected) <= (f->size == 4 ? 4e-7 : 1e-15) * fmax(1, fabs(expected))),
+              "%s on %s, row %u: %.17g, alone %.17g", f->name, mmax_isa_name((mmax_isa)in->isa), (unsigned)r, got,
+              expected);
     }
 }
 
 /* AVX2 and AVX-512 give the same bits. */
-static void compare_tiers(const input *in, const lone *l, size_t r, mmax_multimax_grads gp) {
+static void compare_tiers(const input *in, const lone *l, mmax_multimax_grads gp) {
     int other = in->isa == MMAX_ISA_AVX2 ? MMAX_ISA_AVX512 : MMAX_ISA_AVX2;
     lone o;
 #if defined(FUZZ_ONE_TIER)
@@ -117,7 +136,7 @@ static void compare_tiers(const input *in, const lone *l, size_t r, mmax_multima
     if ((in->isa != MMAX_ISA_AVX2 && in->isa != MMAX_ISA_AVX512) || mmax_isa_select((mmax_isa)other) != MMAX_OK) {
         return;
     }
-    run_alone(in, &o, r, gp);
+    run_alone(in, &o, l->row, gp);
     mmax_isa_select((mmax_isa)in->isa);
     for (size_t i = 0; has(in->f, HAS_OUT) && i < o.c.s.cols; ++i) {
         CHECK(get_bits(in->f, o.c.array[OUT], i) == get_bits(in->f, l->c.array[OUT], i),
@@ -134,7 +153,7 @@ static void check_untouched(input *in, int written) {
     for (int a = 0; written && a < BLOCKS; ++a) {
         size_t rows = a < ARRAYS ? in->c.s.rows : 1, stride = a < ARRAYS ? in->stride[a] * f->size : 0;
         size_t bytes = a < ARRAYS ? in->c.s.cols * f->size : in->extent[a];
-        for (size_t r = 0; r < rows && in->at[a] && is_given(in, a) && (a == OUT || a >= ARRAYS); ++r) {
+        for (size_t r = 0; r < rows && in->at[a] && is_given(in, a) && is_output(a); ++r) {
             unsigned char *then = (unsigned char *)(uintptr_t)before(in, a);
             memcpy(then + r * stride, in->at[a] + r * stride, bytes);
         }
@@ -151,38 +170,51 @@ static void check_gp(const input *in) {
     const mmax_shape *s = &in->c.s;
     const size_t row_size = s->cols * f->size;
     mmax_multimax_grads got, gp;
+    mmax_attention a2 = in->a;
     call c = in->c;
     memcpy(&gp, before(in, GP), sizeof gp);
     memcpy(&got, in->at[GP], sizeof got);
     c.gp = &gp;
     c.per_row = (double *)exact(s->rows * sizeof *c.per_row);
     c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 0;
+    if (is_given(in, BIAS)) { a2.bias = exact_copy(before(in, BIAS), in->extent[BIAS]); }
+    if (c.s.attention) { c.s.attention = &a2; }
     for (int a = 0; a < ARRAYS; ++a) {
-        c.array[a] = has_array(f, a) ? exact(s->rows * row_size) : NULL;
+        c.array[a] = has_array(in, a) ? exact(s->rows * row_size) : NULL;
         for (size_t r = 0; a != OUT && c.array[a] && r < s->rows; ++r) {
             const unsigned char *const from = before(in, a) + r * in->stride[a] * f->size;
             unsigned char *const to = (unsigned char *)c.array[a] + r * row_size;
-            memset(to, 0xff, row_size); /* NaN beyond the row's length */
-            memcpy(to, from, length_of(s, r) * f->size);
+            size_t start = start_of(s, r) * f->size;
+            memset(to, 0xff, row_size); /* NaN beyond the row's ends */
+            memcpy(to + start, from + start, length_of(s, r) * f->size - start);
         }
     }
     CHECK(f->run(&c) == MMAX_OK, "%s: the same rows, contiguous, fail", f->name);
     CHECK(same_gp(&got, &gp), "%s on %s: gp is not that of the same rows, contiguous", f->name,
           mmax_isa_name((mmax_isa)in->isa));
     for (int a = 0; a < ARRAYS; ++a) { free(c.array[a]); }
+    free((void *)(uintptr_t)a2.bias);
     free(c.per_row);
 }
 
 static void check_result(input *in) {
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
-    if (in->at[GP]) { memcpy(&gp, before(in, GP), sizeof gp); }
+    double per_row = 0;
     for (size_t r = 0; r < in->c.s.rows; ++r) {
         lone l;
+        int is_last = r + 1 == in->c.s.rows || head_of(in, r + 1) != head_of(in, r);
         run_alone(in, &l, r, gp);
         if (l.c.s.cols > 0) { check_row(in, &l.c); }
-        compare_row(in, &l, r);
-        compare_tiers(in, &l, r, gp);
+        compare_row(in, &l);
+        compare_tiers(in, &l, gp);
         gp = l.gp;
+        per_row += has(in->f, PER_HEAD) ? l.per_row : 0;
+        if (has(in->f, PER_HEAD) && is_last) {
+            double got = in->c.per_row[head_of(in, r)];
+            CHECK(same_double(got, per_row), "%s, head %u: %.17g, of its rows %.17g", in->f->name,
+                  (unsigned)head_of(in, r), got, per_row);
+            per_row = 0;
+        }
         end_alone(&l);
     }
     if (in->at[GP] && is_given(in, GP)) { check_gp(in); }
@@ -197,6 +229,19 @@ static void describe(const input *in) {
            (unsigned long long)s->gy_stride, s->scale);
     printf("      epsilon %.17g, reference %.17g, smoothing %.17g, grad_scale %.17g\n", in->c.epsilon, in->c.reference,
            in->c.t.label_smoothing, in->c.t.grad_scale);
+    for (size_t r = 0; s->starts && r < s->rows; ++r) {
+        printf("      row %u starts at %u\n", (unsigned)r, s->starts[r]);
+    }
+    if (s->attention) {
+        const mmax_attention *a = s->attention;
+        printf("      head_rows %llu, bias %d, bias_rows %llu, bias_stride %llu, masked %.17g\n",
+               (unsigned long long)a->head_rows, a->bias != NULL, (unsigned long long)a->bias_rows,
+               (unsigned long long)a->bias_stride, a->masked);
+        for (size_t h = 0; s->rows < 100 && h <= head_of(in, s->rows - 1); ++h) {
+            printf("      head %u: scale %.17g, slope %.17g, sink %.17g\n", (unsigned)h, a->scales ? a->scales[h] : 0,
+                   a->slopes ? a->slopes[h] : 1, a->sinks ? a->sinks[h] : -INFINITY);
+        }
+    }
     printf("      order %d", in->p.order);
     for (int k = 0; k < 2; ++k) {
         printf(", t_b %.17g, t_d %.17g, b %.17g, d %.17g", in->p.t_b[k], in->p.t_d[k], in->p.b[k], in->p.d[k]);

@@ -2,7 +2,7 @@
  * input.h: turns any string of bytes into one call of one function, right or wrong. Bytes past the end are 0, and 0
  * everywhere means the plainest choice, so that short inputs are simple calls.
  *
- *   function, instruction set, layout of the arrays, shape, pointers, lengths, targets, parameters, rows
+ *   function, instruction set, layout of the arrays, shape, pointers, lengths, targets, parameters, attention, rows
  *
  * A double is one byte (a table, a small number, an extreme one) or eight raw ones. Rows follow a law of
  * function_table.h, or are raw bits, or lie some units in the last place from one value; single entries are then replaced.
@@ -59,14 +59,16 @@ typedef struct block {
     size_t size;
 } block;
 
-enum { PER_ROW = ARRAYS, GP, BLOCKS };
+enum { PER_ROW = ARRAYS, GP, BIAS, Q, BLOCKS }; /* bias of attention, q of targets: arrays of T as the first ones are */
 
 typedef struct input {
     const function *f;
     int isa;
-    call c; /* c.s.lengths and c.t.index are arrays of their own */
+    call c; /* c.s.lengths, c.t.index and others that are no rows are arrays of their own */
     mmax_multimax_params p;
-    size_t stride[ARRAYS];     /* as the library sees them: defaults filled in */
+    mmax_attention a;
+    int has_bias, has_q;
+    size_t stride[BLOCKS];     /* as the library sees them: defaults filled in */
     size_t extent[BLOCKS];     /* bytes */
     block blocks[BLOCKS];      /* an array may have none: NULL, or within another's block */
     unsigned char *at[BLOCKS]; /* where the arrays are, also those that the call is not given */
@@ -75,11 +77,31 @@ typedef struct input {
 } input;
 
 static int is_given(const input *in, int array) {
-    return array < ARRAYS ? in->c.array[array] != NULL : array == GP ? in->c.gp != NULL : in->c.per_row != NULL;
+    return array < ARRAYS  ? in->c.array[array] != NULL
+           : array == GP   ? in->c.gp != NULL
+           : array == BIAS ? in->a.bias != NULL
+           : array == Q    ? in->c.t.q != NULL
+                           : in->c.per_row != NULL;
 }
 
-static int has_array(const function *f, int array) {
-    return array < ARRAYS ? has(f, 1u << array) : array == GP ? has(f, HAS_GP) : f->kind == LOSS || f->kind == METRIC;
+static int has_array(const input *in, int array) {
+    const function *f = in->f;
+    return array < ARRAYS  ? has(f, 1u << array)
+           : array == GP   ? has(f, HAS_GP)
+           : array == BIAS ? in->has_bias
+           : array == Q    ? in->has_q
+                           : f->kind == LOSS || f->kind == METRIC || has(f, HAS_LSE);
+}
+
+static int is_output(int array) { return array == OUT || array == PER_ROW || array == GP; }
+
+/* An array of T, with a stride. */
+static int is_of_rows(int array) { return array < ARRAYS || array >= BIAS; }
+
+/* Row r takes bias row r % bias_rows: no more of them than rows are read. */
+static size_t rows_of(const input *in, int array) {
+    size_t rows = in->c.s.rows;
+    return array == BIAS && in->a.bias_rows != 0 && in->a.bias_rows < rows ? in->a.bias_rows : rows;
 }
 
 static void *exact(size_t size) {
@@ -112,7 +134,12 @@ static void free_input(input *in) {
         free(in->blocks[b].before);
     }
     free((void *)(uintptr_t)in->c.s.lengths);
+    free((void *)(uintptr_t)in->c.s.starts);
     free((void *)(uintptr_t)in->c.t.index);
+    free((void *)(uintptr_t)in->c.t.weights);
+    free((void *)(uintptr_t)in->a.scales);
+    free((void *)(uintptr_t)in->a.slopes);
+    free((void *)(uintptr_t)in->a.sinks);
 }
 
 /* ==== shape ==== */
@@ -142,14 +169,25 @@ static void take_shape(input *in, reader *r) {
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
         in->stride[a] = stride == 0 || s->rows == 1 ? s->cols : stride;
-        in->sound = in->sound && (!has_array(in->f, a) || (in->stride[a] >= s->cols && in->stride[a] < 4000));
+        in->sound = in->sound && (!has_array(in, a) || (in->stride[a] >= s->cols && in->stride[a] < 4000));
     }
-    /* Without sound arrays the call is given pointers that it must not follow. */
-    for (int a = 0; a < ARRAYS; ++a) {
-        in->extent[a] =
-            !in->sound || s->rows == 0 || s->cols == 0 ? 1 : ((s->rows - 1) * in->stride[a] + s->cols) * in->f->size;
+}
+
+static size_t head_of(const input *in, size_t row) {
+    return in->c.s.attention && in->a.head_rows ? row / in->a.head_rows : 0;
+}
+
+/* Without sound arrays the call is given pointers that it must not follow. */
+static void set_extents(input *in) {
+    const mmax_shape *s = &in->c.s;
+    for (int a = 0; a < BLOCKS; ++a) {
+        in->extent[a] = !in->sound || s->rows == 0 || s->cols == 0
+                            ? 1
+                            : ((rows_of(in, a) - 1) * in->stride[a] + s->cols) * in->f->size;
     }
-    in->extent[PER_ROW] = in->sound ? s->rows * sizeof(double) : sizeof(double);
+    in->extent[PER_ROW] = sizeof(double) * (!in->sound             ? 1
+                                            : has(in->f, PER_HEAD) ? head_of(in, s->rows - 1) + 1
+                                                                   : s->rows);
     in->extent[GP] = sizeof(mmax_multimax_grads);
 }
 
@@ -160,20 +198,21 @@ enum { SEPARATE, SHIFTED, IN_PLACE, TOGETHER };
 static void take_layout(input *in, reader *r, unsigned layout) {
     const function *f = in->f;
     size_t room = 0;
-    int host = ARRAYS;
+    int host = BLOCKS;
     if (layout == TOGETHER) { /* all in the block of X, at any offset; a loss and gp are never to overlap */
         size_t offset[BLOCKS];
         int apart = take(r) % 2 ? PER_ROW : GP;
         for (int a = 0; a < BLOCKS; ++a) {
-            offset[a] = (size_t)take_bits(r, 2) % 600 * (a < ARRAYS ? f->size : sizeof(double));
-            room = has_array(f, a) && offset[a] + in->extent[a] > room ? offset[a] + in->extent[a] : room;
+            if (!has_array(in, a)) { continue; }
+            offset[a] = (size_t)take_bits(r, 2) % 600 * (is_of_rows(a) ? f->size : sizeof(double));
+            room = offset[a] + in->extent[a] > room ? offset[a] + in->extent[a] : room;
         }
         new_block(in, X, room);
         for (int a = 0; a < BLOCKS; ++a) {
-            if (has_array(f, a) && a == apart) {
+            if (has_array(in, a) && a == apart) {
                 new_block(in, a, in->extent[a]);
                 in->at[a] = in->blocks[a].base;
-            } else if (has_array(f, a)) {
+            } else if (has_array(in, a)) {
                 in->at[a] = in->blocks[X].base + offset[a];
             }
         }
@@ -181,18 +220,22 @@ static void take_layout(input *in, reader *r, unsigned layout) {
     }
     if (layout == IN_PLACE && has(f, HAS_OUT)) {
         unsigned k = take(r);
-        for (int a = GY; a < ARRAYS; ++a) { /* the first or a later input of equal stride */
-            if (has_array(f, a) && in->stride[a] == in->stride[OUT] && (host == ARRAYS || k-- % 4 == 1)) { host = a; }
+        for (int a = GY; a <= BIAS; ++a) { /* the first or a later input of equal stride */
+            if (has_array(in, a) && is_of_rows(a) && in->stride[a] == in->stride[OUT] &&
+                in->extent[a] == in->extent[OUT] && (host == BLOCKS || k-- % 4 == 1)) {
+                host = a;
+            }
         }
     }
     for (int a = 0; a < BLOCKS; ++a) {
-        size_t shift = layout == SHIFTED && a < ARRAYS ? take(r) % 4 * f->size : 0;
-        if (has_array(f, a) && !(a == OUT && host != ARRAYS)) {
+        size_t shift =
+            layout == SHIFTED && is_of_rows(a) && (a < ARRAYS || has_array(in, a)) ? take(r) % 4 * f->size : 0;
+        if (has_array(in, a) && !(a == OUT && host != BLOCKS)) {
             new_block(in, a, shift + in->extent[a]);
             in->at[a] = in->blocks[a].base + shift;
         }
     }
-    if (host != ARRAYS) { in->at[OUT] = in->at[host]; }
+    if (host != BLOCKS) { in->at[OUT] = in->at[host]; }
 }
 
 /* The pointers that the call gets: all that the function has, but for those in the mask. */
@@ -203,6 +246,10 @@ static void give_arrays(input *in, unsigned missing) {
             in->c.array[a] = p;
         } else if (a == GP) {
             in->c.gp = p;
+        } else if (a == BIAS) {
+            in->a.bias = p;
+        } else if (a == Q) {
+            in->c.t.q = p;
         } else {
             in->c.per_row = p;
         }
@@ -210,9 +257,10 @@ static void give_arrays(input *in, unsigned missing) {
     in->c.p = in->f->order && !(missing >> BLOCKS & 1) ? &in->p : NULL;
 }
 
-/* ==== lengths, targets, parameters ==== */
+/* ==== lengths, targets, parameters, attention ==== */
 
 static size_t length_of(const mmax_shape *s, size_t row) { return s->lengths ? s->lengths[row] : s->cols; }
+static size_t start_of(const mmax_shape *s, size_t row) { return s->starts ? s->starts[row] : 0; }
 
 static void take_lengths(input *in, reader *r) {
     mmax_shape *s = &in->c.s;
@@ -260,6 +308,64 @@ static void take_params(input *in, reader *r) {
     }
 }
 
+enum { STARTS = 1, SCALES = 2, BIASES = 4, SLOPES = 8, SINKS = 16, MASKED_BELOW = 32, HEADS = 64, WILD = 128 };
+
+/* One number a head or a row; unless they may be wrong, at least `least`. */
+static double *take_doubles(reader *r, size_t n, unsigned on, double least) {
+    double *v = exact(n * sizeof *v);
+    for (size_t i = 0; i < n; ++i) {
+        v[i] = take_double(r);
+        if (!(on & WILD) && !(v[i] >= least)) { v[i] = fabs(v[i]); }
+    }
+    return v;
+}
+
+/* Starts; for losses weights and q in the place of index, for others what makes a score. */
+static void take_attention(input *in, reader *r) {
+    const function *f = in->f;
+    mmax_shape *s = &in->c.s;
+    unsigned on = take(r) % 2 && in->sound && s->rows && s->cols ? take(r) : 0, k;
+    size_t stride;
+    if (on & STARTS) {
+        uint32_t *starts = exact(s->rows * sizeof *starts);
+        for (size_t row = 0; row < s->rows; ++row) {
+            size_t n = length_of(s, row), index = in->c.t.index ? (size_t)in->c.t.index[row] : 0;
+            k = take(r);
+            starts[row] = (uint32_t)(k < 250 ? k % (n + 1) : n + k - 249);
+            if (f->kind == LOSS && in->c.t.index[row] >= 0 && index < n && starts[row] > index && k % 16) {
+                starts[row] = (uint32_t)index;
+            }
+        }
+        s->starts = starts;
+    }
+    if (f->kind == LOSS) {
+        in->has_q = (on & BIASES) != 0;
+        if (in->has_q && !(on & WILD && take(r) % 4 == 0)) {
+            free((void *)(uintptr_t)in->c.t.index);
+            in->c.t.index = NULL;
+        }
+        if (on & SLOPES) { in->c.t.weights = take_doubles(r, s->rows, on, 0); }
+        if ((on & (WILD | HEADS)) == (WILD | HEADS)) { s->attention = &in->a; }
+    } else if (on & ~(unsigned)(STARTS | WILD)) {
+        size_t heads;
+        s->attention = &in->a;
+        k = on & HEADS ? take(r) : 0;
+        in->a.head_rows = k < 250 ? k % (s->rows + 1) : SIZE_MAX;
+        heads = head_of(in, s->rows - 1) + 1;
+        in->has_bias = on & BIASES && (f->kind != METRIC || has(f, PER_HEAD)); /* metrics do not look at it */
+        if (on & SCALES) { in->a.scales = take_doubles(r, heads, on, 0); }
+        if (on & SLOPES) { in->a.slopes = take_doubles(r, heads, on, -DBL_MAX); }
+        if (on & SINKS && (has(f, TAKES_SINKS) || on & WILD)) { in->a.sinks = take_doubles(r, heads, on, -INFINITY); }
+        if (on & MASKED_BELOW) { in->a.masked = (on & WILD ? 1 : -1) * fabs(take_double(r)); }
+        in->a.bias_rows = in->has_bias ? take(r) % 6 : 0;
+    }
+    stride = in->has_bias || in->has_q ? take_stride(r, s->cols) : 0;
+    in->a.bias_stride = in->c.t.q_stride = stride;
+    stride = stride == 0 || rows_of(in, in->has_bias ? BIAS : Q) == 1 ? s->cols : stride;
+    in->stride[BIAS] = in->stride[Q] = stride;
+    if (in->has_bias || in->has_q) { in->sound = in->sound && stride >= s->cols && stride < 4000; }
+}
+
 /* ==== rows ==== */
 
 enum { RAW = LAWS, NEAR, FILLS };
@@ -287,16 +393,92 @@ static void take_entries(const function *f, reader *r, void *a, size_t n, unsign
     }
 }
 
-/* y of one row of its own. */
-static void genuine_y(const input *in, double *y, double *x, size_t n) {
-    call c = in->c;
-    c.array[OUT] = y;
-    c.array[X] = x;
-    c.p = &in->p;
-    c.s = mmax_row(n);
-    c.s.scale = in->c.s.scale;
-    memset(y, 0, sizeof(double) * n);
-    (void)in->f->forward(&c); /* with wrong parameters y stays 0 */
+/* The call of one row on its own, but for the arrays: from its start to its length, with what its head has. */
+typedef struct lone {
+    call c;
+    mmax_attention a;
+    mmax_multimax_grads gp;
+    double per_row, slope, sink, weight;
+    int32_t index;
+    size_t row, head, start;
+    int is_weighted; /* its loss is still to be multiplied by the weight; gx has it by grad_scale */
+} lone;
+
+static void set_alone(const input *in, lone *l, size_t row, const unsigned char *bias) {
+    const mmax_attention *a = in->f->kind == METRIC && !has(in->f, PER_HEAD) ? NULL : in->c.s.attention;
+    size_t cols = in->c.s.cols, end = length_of(&in->c.s, row);
+    double factor;
+    end = end < cols ? end : cols; /* it may be wrong */
+    l->c = in->c;
+    l->row = row;
+    l->head = head_of(in, row);
+    l->start = start_of(&in->c.s, row) < end ? start_of(&in->c.s, row) : end;
+    l->per_row = has(in->f, PER_HEAD) ? 0 : -1;
+    l->c.per_row = &l->per_row;
+    l->c.s = mmax_row(end - l->start);
+    l->c.s.scale = a && a->scales ? a->scales[l->head] : in->c.s.scale;
+    if (a) {
+        l->a = in->a;
+        l->a.scales = NULL;
+        l->a.head_rows = l->a.bias_rows = l->a.bias_stride = 0;
+        if (a->slopes) { l->slope = a->slopes[l->head], l->a.slopes = &l->slope; }
+        if (a->sinks) { l->sink = a->sinks[l->head], l->a.sinks = &l->sink; }
+        if (bias) { l->a.bias = bias + (row % rows_of(in, BIAS) * in->stride[BIAS] + l->start) * in->f->size; }
+        l->c.s.attention = &l->a;
+    }
+    l->index = in->c.t.index ? in->c.t.index[row] : 0;
+    if (in->c.t.index) {
+        l->index -= l->index >= 0 ? (int32_t)l->start : 0;
+        l->c.t.index = &l->index;
+    }
+    l->weight = in->c.t.weights ? in->c.t.weights[row] : 1;
+    factor = l->weight * (in->c.t.grad_scale == 0 ? 1 : in->c.t.grad_scale);
+    l->is_weighted = in->c.t.weights && l->weight > 0 && factor != 0 && fabs(factor) <= DBL_MAX;
+    l->c.t.weights = in->c.t.weights && !l->is_weighted ? &l->weight : NULL;
+    if (l->is_weighted) { l->c.t.grad_scale = factor; }
+}
+
+/* y of one row. */
+static void genuine_y(const input *in, double *y, double *x, size_t row) {
+    lone l;
+    size_t size = in->f->size;
+    set_alone(in, &l, row, is_given(in, BIAS) ? in->at[BIAS] : NULL);
+    l.c.array[OUT] = (char *)y + l.start * size;
+    l.c.array[X] = (char *)x + l.start * size;
+    l.c.p = &in->p;
+    memset(y, 0, sizeof(double) * in->c.s.cols);
+    (void)in->f->forward(&l.c); /* with wrong parameters y stays 0 */
+}
+
+/* q of a row: what is drawn, made a distribution over the row's entries; the others are not to be read. */
+static void make_distribution(const input *in, void *q, size_t row) {
+    const function *f = in->f;
+    size_t start = start_of(&in->c.s, row), end = length_of(&in->c.s, row), cols = in->c.s.cols;
+    double sum = 0;
+    for (size_t i = 0; i < cols; ++i) {
+        int inside = i >= start && i < end;
+        double v = fabs(get(f, q, i));
+        if (inside) {
+            v = v < 1e30 ? v : 0;
+            set(f, q, i, v);
+            sum += v;
+        } else {
+            set_special(f, q, i, SIGNALLING_NAN);
+        }
+    }
+    for (size_t i = start; i < end && i < cols; ++i) { set(f, q, i, sum > 1e-30 ? get(f, q, i) / sum : i == start); }
+}
+
+/* Bias or q. */
+static void take_more_rows(input *in, reader *r, int array) {
+    static double entries[LONGEST_ROW + 1];
+    unsigned law_byte = take(r);
+    uint64_t seed = take(r);
+    for (size_t row = 0; row < rows_of(in, array); ++row) {
+        take_entries(in->f, r, entries, in->c.s.cols, law_byte, seed * 43 + row);
+        if (array == Q) { make_distribution(in, entries, row); }
+        memcpy(in->at[array] + row * in->stride[array] * in->f->size, entries, in->c.s.cols * in->f->size);
+    }
 }
 
 static void take_rows(input *in, reader *r) {
@@ -305,12 +487,14 @@ static void take_rows(input *in, reader *r) {
     unsigned law_of_x = take(r), law_of_y = take(r), law_of_gy = take(r);
     uint64_t seed = take(r);
     in->genuine = in->genuine && law_of_y % 4 == 0;
+    if (in->has_bias) { take_more_rows(in, r, BIAS); }
+    if (in->has_q) { take_more_rows(in, r, Q); }
     for (size_t row = 0; row < in->c.s.rows; ++row) {
         size_t n = in->c.s.cols;
         take_entries(f, r, rows[X], n, law_of_x, seed * 31 + row);
         if (has(f, HAS_GY)) { take_entries(f, r, rows[GY], n, law_of_gy, seed * 37 + row); }
         if (has(f, HAS_Y)) {
-            genuine_y(in, rows[Y], rows[X], length_of(&in->c.s, row) < n ? length_of(&in->c.s, row) : n);
+            genuine_y(in, rows[Y], rows[X], row);
             if (law_of_y % 4) { take_entries(f, r, rows[Y], n, law_of_y / 4, seed * 41 + row); }
         }
         for (int a = GY; a < ARRAYS; ++a) {
@@ -324,8 +508,10 @@ static void take_rows(input *in, reader *r) {
 static void take_input(input *in, const uint8_t *data, size_t size) {
     reader r = {data, size};
     unsigned isa, layout, missing;
+    size_t k;
     memset(in, 0, sizeof *in);
-    in->f = &functions[take(&r) % COUNT(functions)];
+    k = take(&r) % (COUNT(functions) + COUNT(more_functions));
+    in->f = k < COUNT(functions) ? &functions[k] : &more_functions[k - COUNT(functions)];
     isa = take(&r) % MMAX_ISA_COUNT;
     while (mmax_isa_select((mmax_isa)isa) != MMAX_OK) { isa = (isa + 1) % MMAX_ISA_COUNT; }
     in->isa = (int)isa;
@@ -337,10 +523,13 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     take_lengths(in, &r);
     take_targets(in, &r);
     take_params(in, &r);
+    take_attention(in, &r);
+    set_extents(in);
     take_layout(in, &r, in->sound ? layout : SEPARATE);
     give_arrays(in, missing);
     in->genuine = layout != TOGETHER;
     if (in->at[GP]) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
+    if (in->at[PER_ROW] && has(in->f, PER_HEAD)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
     if (in->sound) { take_rows(in, &r); }
     for (int b = 0; b < BLOCKS; ++b) {
         if (in->blocks[b].base) {

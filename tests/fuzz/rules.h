@@ -18,19 +18,35 @@ static int is_null_wrong(const input *in) {
     const function *f = in->f;
     const call *c = &in->c;
     int outputs = 0, optional = f->kind == LOSS || has(f, HAS_GP);
-    for (int a = 0; a < BLOCKS; ++a) {
-        int output = a == OUT || a >= ARRAYS;
-        outputs += output && has_array(f, a) && is_given(in, a);
-        if (has_array(f, a) && !is_given(in, a) && !(output && optional)) { return 1; }
+    for (int a = 0; a < BIAS; ++a) {
+        int may_lack = is_output(a) && (optional || (a == OUT && has(f, HAS_LSE)));
+        outputs += is_output(a) && has_array(in, a) && is_given(in, a);
+        if (has_array(in, a) && !is_given(in, a) && !may_lack) { return 1; }
     }
-    return outputs == 0 || (f->order && !c->p) || (f->kind == LOSS && !c->t.index);
+    return outputs == 0 || (f->order && !c->p) || (f->kind == LOSS && !c->t.index && !c->t.q);
 }
 
 static int is_shape_wrong(const input *in) {
     const mmax_shape *s = &in->c.s;
     if (!in->sound) { return 1; }
     for (size_t row = 0; row < s->rows; ++row) {
-        if (length_of(s, row) > s->cols) { return 1; }
+        if (length_of(s, row) > s->cols || start_of(s, row) > length_of(s, row)) { return 1; }
+    }
+    return 0;
+}
+
+static int is_scale_wrong(double scale) { return scale != 0 && !(scale >= ldexp(1, -60) && scale <= ldexp(1, 60)); }
+
+static int is_attention_wrong(const input *in) {
+    const function *f = in->f;
+    const mmax_attention *a = in->c.s.attention;
+    if (!a || (f->kind == METRIC && !has(f, PER_HEAD))) { return 0; }
+    if (f->kind == LOSS || !(a->masked <= 0) || (a->sinks && !has(f, TAKES_SINKS))) { return 1; }
+    for (size_t h = 0; h <= head_of(in, in->c.s.rows - 1); ++h) {
+        if ((a->scales && is_scale_wrong(a->scales[h])) || (a->slopes && !fits(f, a->slopes[h])) ||
+            (a->sinks && !(a->sinks[h] <= DBL_MAX))) {
+            return 1;
+        }
     }
     return 0;
 }
@@ -38,8 +54,9 @@ static int is_shape_wrong(const input *in) {
 static int is_param_wrong(const input *in) {
     const function *f = in->f;
     const call *c = &in->c;
-    double scale = c->s.scale, a = c->t.label_smoothing, e = c->epsilon;
-    if (scale != 0 && !(scale >= ldexp(1, -60) && scale <= ldexp(1, 60))) { return 1; }
+    double a = c->t.label_smoothing, e = c->epsilon;
+    if (is_scale_wrong(c->s.scale) || is_attention_wrong(in)) { return 1; }
+    if (has(f, PER_HEAD)) { return 0; }
     if (f->order && c->p->order != 1 && c->p->order != 2) { return 1; }
     for (int k = 0; f->order && k < c->p->order; ++k) {
         if (!fits(f, c->p->t_b[k]) || !fits(f, c->p->t_d[k]) || !fits(f, c->p->b[k]) || !fits(f, c->p->d[k])) {
@@ -49,19 +66,25 @@ static int is_param_wrong(const input *in) {
     if (f->kind == METRIC) {
         return !is_finite_double(e) || (has(f, HAS_REFERENCE) && (!is_finite_double(c->reference) || c->reference < 0));
     }
+    if (has(f, HAS_CAP)) { return !fits(f, e) || e <= 0; }
     if (has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0))) { return 1; }
     if (f->kind != LOSS) { return 0; }
     for (size_t row = 0; row < c->s.rows; ++row) {
-        if (c->t.index[row] >= 0 && (size_t)c->t.index[row] >= length_of(&c->s, row)) { return 1; }
+        int32_t index = c->t.index ? c->t.index[row] : -1;
+        double weight = c->t.weights ? c->t.weights[row] : 1;
+        if (index >= 0 && ((size_t)index < start_of(&c->s, row) || (size_t)index >= length_of(&c->s, row))) {
+            return 1;
+        }
+        if (!is_finite_double(weight) || weight < 0) { return 1; }
     }
-    return is_nan_double(a) || a < 0 || a >= 1 || !is_finite_double(c->t.grad_scale);
+    return (c->t.index && c->t.q) || is_nan_double(a) || a < 0 || a >= 1 || !is_finite_double(c->t.grad_scale);
 }
 
 /* Whether rows of two arrays of T with equal stride touch. */
 static int rows_touch(const input *in, int a, int b) {
     size_t size = in->f->size, width = in->c.s.cols * size;
-    for (size_t i = 0; i < in->c.s.rows; ++i) {
-        for (size_t j = 0; j < in->c.s.rows; ++j) {
+    for (size_t i = 0; i < rows_of(in, a); ++i) {
+        for (size_t j = 0; j < rows_of(in, b); ++j) {
             uintptr_t p = (uintptr_t)in->at[a] + i * in->stride[a] * size,
                       q = (uintptr_t)in->at[b] + j * in->stride[b] * size;
             if (p < q ? q - p < width : p - q < width) { return 1; }
@@ -72,11 +95,12 @@ static int rows_touch(const input *in, int a, int b) {
 
 static int is_alias_wrong(const input *in) {
     for (int a = 0; a < BLOCKS; ++a) {
-        for (int b = 0; b < ARRAYS; ++b) {
+        for (int b = 0; b < BLOCKS; ++b) {
             uintptr_t p = (uintptr_t)in->at[a], q = (uintptr_t)in->at[b];
-            if (a == b || (a > OUT && a < ARRAYS) || !is_given(in, a) || !is_given(in, b)) { continue; }
+            int may_be = b != Q && rows_of(in, b) == in->c.s.rows;
+            if (a == b || !is_output(a) || !is_of_rows(b) || !is_given(in, a) || !is_given(in, b)) { continue; }
             if (a == OUT && in->stride[a] == in->stride[b]) {
-                if (p != q && rows_touch(in, a, b)) { return 1; }
+                if (p == q ? !may_be : rows_touch(in, a, b)) { return 1; }
             } else if (p < q ? q - p < in->extent[a] : p - q < in->extent[b]) {
                 return 1;
             }
@@ -106,13 +130,20 @@ static struct {
     const function *f;
     oracle o;
     size_t n;
-    double scale;
+    double scale, slope, sink; /* sink: -inf where there is none */
+    const void *bias;
     verdict verdict;
     int active[LONGEST_ROW + 1];
-    int weightless, steep; /* every active score overflows to -inf; a factor of gx overflows */
+    int weightless, steep;    /* every active score overflows to -inf; a factor of gx overflows */
+    int low[LONGEST_ROW + 1]; /* with a bias a score or a sigma may overflow to -inf, and is a mask then */
     score s[LONGEST_ROW + 1];
     wide y[LONGEST_ROW + 1], got[LONGEST_ROW + 1], unit[LONGEST_ROW + 1];
 } row;
+
+/* scale x + slope bias */
+static wide biased(double x, size_t i) {
+    return (wide)row.scale * x + (row.bias ? (wide)row.slope * get(row.f, row.bias, i) : 0);
+}
 
 static int is_bad(const void *a, size_t i) { return is_nan_at(row.f, a, i) || is_special(row.f, a, i, PLUS_INF); }
 
@@ -126,6 +157,11 @@ static int is_steep(const function *f, const mmax_multimax_params *p) {
     return steep;
 }
 
+/* Backward functions: whether y of an entry says that it has a gradient. */
+static int is_used_by_y(const function *f, const void *y, size_t i) {
+    return f->kind == LOG_BACKWARD || has(f, HAS_CAP) ? !is_special(f, y, i, MINUS_INF) : magnitude_bits(f, y, i) != 0;
+}
+
 /* Which entries count, their scores, and what they promise. */
 static void examine(const input *in, const call *c) {
     const function *f = in->f;
@@ -136,6 +172,9 @@ static void examine(const input *in, const call *c) {
     row.o = o;
     row.n = n;
     row.scale = c->s.scale == 0 ? 1 : c->s.scale;
+    row.bias = c->s.attention && has(f, HAS_X) ? c->s.attention->bias : NULL;
+    row.slope = c->s.attention && c->s.attention->slopes ? *c->s.attention->slopes : 1;
+    row.sink = c->s.attention && c->s.attention->sinks ? *c->s.attention->sinks : -INFINITY;
     row.verdict = ORDINARY;
     row.weightless = 1;
     row.steep = f->kind == LOSS && has(f, HAS_EPSILON) && c->epsilon < (f->size == 4 ? 1e-30 : 1e-270);
@@ -143,11 +182,12 @@ static void examine(const input *in, const call *c) {
     row.steep = row.steep || is_steep(f, o.p);
     for (size_t i = 0; i < n; ++i) {
         int by_y = (f->kind == BACKWARD && !has(f, MASKED_BY_X)) || f->kind == LOG_BACKWARD;
-        int in_x = !has(f, HAS_X) || !is_special(f, c->array[X], i, MINUS_INF);
-        int in_y = !by_y || (f->kind == BACKWARD ? magnitude_bits(f, c->array[Y], i) != 0
-                                                 : !is_special(f, c->array[Y], i, MINUS_INF));
+        int in_x = !has(f, HAS_X) ||
+                   !(is_special(f, c->array[X], i, MINUS_INF) || (row.bias && is_special(f, row.bias, i, MINUS_INF)));
+        int in_y = !by_y || is_used_by_y(f, c->array[Y], i);
         row.active[i] = in_x && in_y;
         row.unit[i] = 1;
+        row.low[i] = 0;
         row.s[i].hi = -INFINITY;
         row.s[i].lo = 0;
         if (!row.active[i]) {
@@ -157,17 +197,24 @@ static void examine(const input *in, const call *c) {
             continue;
         }
         if ((has(f, HAS_X) && is_bad(c->array[X], i)) || (has(f, HAS_Y) && is_bad(c->array[Y], i)) ||
-            (has(f, HAS_GY) && is_bad(c->array[GY], i))) {
+            (has(f, HAS_GY) && is_bad(c->array[GY], i)) || (row.bias && is_bad(row.bias, i))) {
             row.verdict = HAS_NAN;
         } else if (has(f, HAS_X)) {
             wide s, reach;
-            row.s[i] = oracle_score(&o, get(f, c->array[X], i), row.scale);
+            double x = get(f, c->array[X], i);
+            row.s[i] = row.bias ? oracle_score(&o, (double)biased(x, i), 1) : oracle_score(&o, x, row.scale);
             s = reach = row.s[i].hi;
+            row.low[i] = row.bias && !(fabsl((wide)row.scale * x) + fabsl(biased(x, i)) <= end);
+            if (row.low[i] && f->kind != METRIC) {
+                row.verdict = row.verdict == HAS_NAN ? HAS_NAN : NEAR_END;
+                continue;
+            }
             row.weightless = row.weightless && is_masked(row.s[i]);
             if (f->kind == METRIC) { continue; /* the scale has no part in it */ }
             if (o.p && !is_masked(row.s[i])) {
                 (void)oracle_sigma(o.p, s, &row.unit[i]);
                 reach = row.unit[i];
+                row.low[i] = row.bias && reach > end;
                 for (int k = 0; k < 4; ++k) {
                     sigma_term a = term_of(o.p, k, s);
                     row.steep = row.steep || (k % 2 && fabsl(a.coefficient) * a.q > end);
@@ -191,11 +238,12 @@ static void check_special_entries(const call *c) {
     const void *out = c->array[OUT];
     int nan = row.verdict == HAS_NAN;
     for (size_t i = 0; i < row.n; ++i) {
-        if (row.steep && f->kind > LOGARITHM) { continue; }
+        if ((row.steep && f->kind > LOGARITHM) || row.low[i]) { continue; }
         if (!row.active[i]) {
             CHECK(get_bits(f, out, i) == masked_bits(f), ROW_AT "masked: %g", ROW_ARGS(i), get(f, out, i));
         } else if (has(f, ELEMENTWISE)) {
-            int bad = is_bad(c->array[X], i) || (has(f, HAS_GY) && is_bad(c->array[GY], i));
+            int bad = (has(f, HAS_X) && is_bad(c->array[X], i)) || (has(f, HAS_Y) && is_bad(c->array[Y], i)) ||
+                      (has(f, HAS_GY) && is_bad(c->array[GY], i)) || (row.bias && is_bad(row.bias, i));
             CHECK(!bad || is_special(f, out, i, QUIET_NAN), ROW_AT "%g in an entry with NaN", ROW_ARGS(i),
                   get(f, out, i));
         } else if (nan) {
@@ -242,6 +290,30 @@ static void check_order(const call *c) {
     (void)top;
 }
 
+/* Whether scores are known to more digits than the type has, and are what exponentials are of. */
+static int is_plain(void) { return row.o.f == SOFTMAX && !row.bias && row.verdict == ORDINARY && ORACLE_SLACK <= 1; }
+
+static wide log_sum(void) {
+    wide top = row.sink, sum = 0;
+    for (size_t i = 0; i < row.n; ++i) { top = fmaxl(top, row.s[i].hi); }
+    if (top == -INFINITY) { return top; }
+    for (size_t i = 0; i < row.n; ++i) { sum += is_masked(row.s[i]) ? 0 : expl(row.s[i].hi - top + row.s[i].lo); }
+    return top + logl(sum + expl(row.sink - top));
+}
+
+static void check_lse(double lse) {
+    wide expected = is_plain() ? log_sum() : 0;
+    if (row.verdict == HAS_NAN) {
+        CHECK(is_nan_double(lse), ROW_AT "log-sum-exp %g of a NaN row", ROW_ARGS(0), lse);
+    } else if (expected == -INFINITY) {
+        CHECK(lse < -DBL_MAX, ROW_AT "log-sum-exp %g of nothing", ROW_ARGS(0), lse);
+    } else if (row.verdict == ORDINARY) {
+        CHECK(!is_nan_double(lse), ROW_AT "log-sum-exp is NaN", ROW_ARGS(0));
+        CHECK(!is_plain() || fabsl(lse - expected) <= (row.f->size == 4 ? 2e-7 : 4e-16) * fmaxl(1, fabsl(expected)),
+              ROW_AT "log-sum-exp %.17g, not %.17Lg", ROW_ARGS(0), lse, expected);
+    }
+}
+
 /* The sum and the range. */
 static void check_sum(const call *c) {
     const function *f = row.f;
@@ -265,6 +337,10 @@ static void check_sum(const call *c) {
     sum = oracle_sum(row.got, row.n);
     if (row.o.f == TANHMAX) {
         CHECK(sum <= 1 + slack, ROW_AT "magnitudes add up to 1 %+Lg", ROW_ARGS(row.n), sum - 1);
+    } else if (row.sink > -INFINITY) {
+        wide rest = is_plain() ? expl(row.sink - log_sum()) : 0;
+        CHECK(sum <= 1 + slack && (!is_plain() || fabsl(sum + rest - 1) <= slack),
+              ROW_AT "the sum is %Lg, of the sink %Lg", ROW_ARGS(row.n), sum, rest);
     } else if (active && !(sum == 0 && (row.weightless || row.verdict == NEAR_END))) {
         CHECK(fabsl(sum - 1) <= slack, ROW_AT "the sum is 1 %+Lg", ROW_ARGS(row.n), sum - 1);
     }
@@ -277,7 +353,8 @@ static void check_values(const call *c) {
     const function *f = row.f;
     double eps = eps_of(f), least = smallest_normal(f), bound = row.o.logarithm ? 4 : bounds[row.o.f];
     wide top = 0, size = 0, rest = 0;
-    if (row.o.p || ORACLE_SLACK > 1 || (row.o.f == EVSOFTMAX && row.o.epsilon > 0.25)) {
+    if (row.o.p || row.bias || row.sink > -INFINITY || ORACLE_SLACK > 1 ||
+        (row.o.f == EVSOFTMAX && row.o.epsilon > 0.25)) {
         return; /* such an epsilon hides which entries were found below the mean */
     }
     for (size_t i = 0; i < row.n; ++i) {
@@ -313,19 +390,25 @@ static void check_forward(const call *c) {
         nans += row.active[i] && is_nan_at(f, c->array[OUT], i);
     }
     for (size_t i = 0; row.o.f == SEGLU && row.scale >= smallest_normal(f) && i < row.n; ++i) {
-        if (row.active[i] && !is_bad(c->array[X], i) && !is_masked(row.s[i]) && row.unit[i] <= row.o.largest / 8) {
+        if (row.active[i] && !is_bad(c->array[X], i) && !is_masked(row.s[i]) && !row.low[i] &&
+            row.unit[i] <= row.o.largest / 8) {
             double y = get(f, c->array[OUT], i);
-            wide sigma = oracle_sigma(row.o.p, row.s[i].hi, NULL);
-            CHECK(fabsl(y - sigma) <= 4 * eps_of(f) * row.unit[i] + smallest_normal(f), ROW_AT "%.17g, not %.17Lg",
-                  ROW_ARGS(i), y, sigma);
+            wide sigma = has(f, HAS_CAP) ? c->epsilon * tanhl(row.s[i].hi / c->epsilon)
+                                         : oracle_sigma(row.o.p, row.s[i].hi, NULL);
+            wide near = has(f, HAS_CAP) ? 8 * fabsl(sigma) : 4 * row.unit[i];
+            if (row.bias) { near += 4 * (fabsl(row.slope * (wide)get(f, row.bias, i)) + fabsl(row.s[i].hi)); }
+            CHECK(fabsl(y - sigma) <= eps_of(f) * near + smallest_normal(f), ROW_AT "%.17g, not %.17Lg", ROW_ARGS(i), y,
+                  sigma);
         }
     }
+    if (has(f, HAS_LSE) && row.verdict == HAS_NAN) { check_lse(*c->per_row); }
     if (row.o.f == SEGLU || row.verdict == HAS_NAN || (row.verdict == NEAR_END && nans == actives)) { return; }
     if (row.verdict == NEAR_END && nans) { return; }
     CHECK(nans == 0, ROW_AT "%u NaNs among %u entries", ROW_ARGS(row.n), (unsigned)nans, (unsigned)actives);
     if (nans) { return; }
     check_sum(c);
-    if (!row.o.p && row.o.f != TANHMAX) { check_order(c); }
+    if (has(f, HAS_LSE)) { check_lse(*c->per_row); }
+    if (!row.o.p && !row.bias && row.o.f != TANHMAX) { check_order(c); }
     if (row.verdict == ORDINARY) { check_values(c); }
 }
 
@@ -351,7 +434,7 @@ static void check_backward(const input *in, const call *c) {
               row.got[i], bound);
     }
     sum = fabsl(oracle_sum(row.got, row.n));
-    if (row.o.f != TANHMAX) {
+    if (row.o.f != TANHMAX && !has(f, ELEMENTWISE) && !(row.sink > -INFINITY)) {
         /* A mean of subnormal numbers is one, too. */
         CHECK(sum <= (64 + (wide)row.n) * eps * bound + (wide)row.n * smallest_normal(f) * (1 + row.scale * eps),
               ROW_AT "gx adds up to %Lg, bound %g", ROW_ARGS(row.n), sum, bound);
@@ -361,10 +444,15 @@ static void check_backward(const input *in, const call *c) {
 static void check_loss(const input *in, const call *c) {
     const function *f = row.f;
     double loss = *c->per_row, factor = row.scale * (c->t.grad_scale == 0 ? 1 : c->t.grad_scale);
-    int32_t target = c->t.index[0];
-    int nan = is_nan_double(loss);
-    wide sum;
-    if (target < 0) {
+    int32_t target = c->t.index ? c->t.index[0] : 0;
+    int nan = is_nan_double(loss), met = c->t.index && target >= 0 ? row.active[target] : 1; /* no target is masked */
+    wide sum, total = 0, near = f->size == 4 ? 2e-6 : 2e-14;
+    for (size_t i = 0; c->t.q && i < row.n; ++i) {
+        met = met && (row.active[i] || get(f, c->t.q, i) == 0);
+        total += get(f, c->t.q, i);
+    }
+    near += c->t.q ? 2 * fabsl(total - 1) : 0;
+    if (target < 0 || (c->t.weights && *c->t.weights == 0)) {
         CHECK(bits_of(loss) == 0, ROW_AT "an ignored row has loss %g", ROW_ARGS(0), loss);
         for (size_t i = 0; i < row.n; ++i) {
             CHECK(get_bits(f, c->array[OUT], i) == 0, ROW_AT "an ignored row has a gradient", ROW_ARGS(i));
@@ -382,7 +470,7 @@ static void check_loss(const input *in, const call *c) {
         return;
     }
     CHECK(!nan && loss >= 0, ROW_AT "loss %g", ROW_ARGS((size_t)target), loss);
-    CHECK((loss > DBL_MAX) == !row.active[target], ROW_AT "loss %g", ROW_ARGS((size_t)target), loss);
+    CHECK((loss > DBL_MAX) == !met, ROW_AT "loss %g", ROW_ARGS((size_t)target), loss);
     /* A factor so small that factor / sum has no normal number rounds every y * factor to 0. */
     if (row.o.p || row.steep || !(fabs(factor) <= largest(f) / 4) || fabs(factor) < smallest_normal(f) * 0x1p90) {
         return;
@@ -390,16 +478,16 @@ static void check_loss(const input *in, const call *c) {
     for (size_t i = 0; i < row.n; ++i) {
         double g = get(f, c->array[OUT], i);
         row.got[i] = g;
-        CHECK(fabs(g) <= fabs(factor) * (1 + 16 * eps_of(f)) + smallest_normal(f), ROW_AT "gx %g beyond %g",
-              ROW_ARGS(i), g, factor);
-        if (c->t.label_smoothing == 0 && row.active[target] && row.active[i]) {
+        CHECK(fabs(g) <= fabs(factor) * (1 + (double)near + 16 * eps_of(f)) + smallest_normal(f),
+              ROW_AT "gx %g beyond %g", ROW_ARGS(i), g, factor);
+        if (!c->t.q && c->t.label_smoothing == 0 && met && row.active[i]) {
             CHECK((i == (size_t)target ? -1 : 1) * g * (factor < 0 ? -1 : 1) >= 0, ROW_AT "gx %g has the wrong sign",
                   ROW_ARGS(i), g);
         }
     }
     sum = fabsl(oracle_sum(row.got, row.n));
-    CHECK(!row.active[target] || sum <= (f->size == 4 ? 2e-6 : 2e-14) * fabs(factor) + (wide)row.n * smallest_normal(f),
-          ROW_AT "gx adds up to %Lg", ROW_ARGS(row.n), sum);
+    CHECK(!met || sum <= near * fabs(factor) + (wide)row.n * smallest_normal(f), ROW_AT "gx adds up to %Lg",
+          ROW_ARGS(row.n), sum);
     (void)in;
 }
 
@@ -432,8 +520,29 @@ static void check_metric(const call *c) {
     }
 }
 
+/* What is added for the trainable scale and sink. */
+static void check_per_head(const call *c) {
+    const function *f = row.f;
+    wide sum = 0, dot = 0, size = 0, expected;
+    for (size_t i = 0; i < row.n; ++i) {
+        double y = has(f, HAS_Y) ? get(f, c->array[Y], i) : get(f, c->array[X], i), gy = get(f, c->array[GY], i);
+        if (!row.active[i] || y == 0) { continue; }
+        sum += y;
+        dot += (wide)y * gy;
+        size += fabsl((wide)y * gy) * (1 + fabsl(sum));
+    }
+    expected = has(f, HAS_Y) ? -(1 - sum) * dot : dot / row.scale;
+    size /= has(f, HAS_Y) ? 1 : row.scale;
+    CHECK(row.verdict != ORDINARY || !(size < DBL_MAX / 64) || fabsl(*c->per_row - expected) <= 1e-14 * size + DBL_MIN,
+          ROW_AT "%.17g, not %.17Lg", ROW_ARGS(0), *c->per_row, expected);
+}
+
 static void check_row(const input *in, const call *c) {
     examine(in, c);
+    if (has(in->f, PER_HEAD)) {
+        check_per_head(c);
+        return;
+    }
     switch (in->f->kind) {
     case FORWARD:
     case LOGARITHM: check_forward(c); break;
