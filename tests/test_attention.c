@@ -1989,6 +1989,10 @@ static void refusals(const function *f) {
     if (is_lse(f)) {
         c.per_row = NULL;
         refuse(f, &c, MMAX_ERR_NULL, "lse NULL");
+        c.s.rows = 1;
+        c.s.attention = NULL;
+        refuse(f, &c, MMAX_ERR_NULL, "lse NULL, of one row");
+        c = small_call(f, &a);
         c.per_row = row_storage;
         c.array[OUT] = NULL;
         refuse(f, &c, MMAX_OK, "y NULL");

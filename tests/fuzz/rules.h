@@ -157,6 +157,12 @@ static int is_steep(const function *f, const mmax_multimax_params *p) {
     return steep;
 }
 
+/* Of y - q in the gx of a loss. */
+static double factor_of(const call *c) {
+    double weight = c->t.weights ? *c->t.weights : 1;
+    return weight * row.scale * (c->t.grad_scale == 0 ? 1 : c->t.grad_scale);
+}
+
 /* Backward functions: whether y of an entry says that it has a gradient. */
 static int is_used_by_y(const function *f, const void *y, size_t i) {
     return f->kind == LOG_BACKWARD || has(f, HAS_CAP) ? !is_special(f, y, i, MINUS_INF) : magnitude_bits(f, y, i) != 0;
@@ -178,7 +184,7 @@ static void examine(const input *in, const call *c) {
     row.verdict = ORDINARY;
     row.weightless = 1;
     row.steep = f->kind == LOSS && has(f, HAS_EPSILON) && c->epsilon < (f->size == 4 ? 1e-30 : 1e-270);
-    row.steep = row.steep || (f->kind == LOSS && fabs(c->t.grad_scale) * row.scale > row.o.largest / 8);
+    row.steep = row.steep || (f->kind == LOSS && fabs(factor_of(c)) > row.o.largest / 8);
     row.steep = row.steep || is_steep(f, o.p);
     for (size_t i = 0; i < n; ++i) {
         int by_y = (f->kind == BACKWARD && !has(f, MASKED_BY_X)) || f->kind == LOG_BACKWARD;
@@ -291,7 +297,11 @@ static void check_order(const call *c) {
 }
 
 /* Whether scores are known to more digits than the type has, and are what exponentials are of. */
-static int is_plain(void) { return row.o.f == SOFTMAX && !row.bias && row.verdict == ORDINARY && ORACLE_SLACK <= 1; }
+static int is_plain(void) {
+    int small = fabs(row.sink) <= 1e6 || row.sink < -DBL_MAX;
+    for (size_t i = 0; i < row.n; ++i) { small = small && (is_masked(row.s[i]) || fabsl(row.s[i].hi) <= 1e6); }
+    return small && row.o.f == SOFTMAX && !row.bias && row.verdict == ORDINARY && ORACLE_SLACK <= 1;
+}
 
 static wide log_sum(void) {
     wide top = row.sink, sum = 0;
@@ -443,7 +453,7 @@ static void check_backward(const input *in, const call *c) {
 
 static void check_loss(const input *in, const call *c) {
     const function *f = row.f;
-    double loss = *c->per_row, factor = row.scale * (c->t.grad_scale == 0 ? 1 : c->t.grad_scale);
+    double loss = *c->per_row, factor = factor_of(c);
     int32_t target = c->t.index ? c->t.index[0] : 0;
     int nan = is_nan_double(loss), met = c->t.index && target >= 0 ? row.active[target] : 1; /* no target is masked */
     wide sum, total = 0, near = f->size == 4 ? 2e-6 : 2e-14;
