@@ -21,6 +21,15 @@ int main(void) {
     OFFSET(mmax_shape, lengths);
     OFFSET(mmax_shape, starts);
     OFFSET(mmax_shape, attention);
+    SIZE(mmax_attention);
+    OFFSET(mmax_attention, head_rows);
+    OFFSET(mmax_attention, scales);
+    OFFSET(mmax_attention, bias);
+    OFFSET(mmax_attention, bias_rows);
+    OFFSET(mmax_attention, bias_stride);
+    OFFSET(mmax_attention, slopes);
+    OFFSET(mmax_attention, sinks);
+    OFFSET(mmax_attention, masked);
     SIZE(mmax_multimax_params);
     OFFSET(mmax_multimax_params, order);
     OFFSET(mmax_multimax_params, t_b);

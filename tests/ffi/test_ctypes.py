@@ -22,10 +22,16 @@ SCALAR, SSE2, AVX2, AVX512, NEON, WASM128, ISA_COUNT = range(7)
 INF = math.inf
 
 
+class Attention(ctypes.Structure):
+    _fields_ = [("head_rows", c_size_t), ("scales", POINTER(c_double)), ("bias", c_void_p), ("bias_rows", c_size_t),
+                ("bias_stride", c_size_t), ("slopes", POINTER(c_double)), ("sinks", POINTER(c_double)),
+                ("masked", c_double)]
+
+
 class Shape(ctypes.Structure):
     _fields_ = [("rows", c_size_t), ("cols", c_size_t), ("x_stride", c_size_t), ("y_stride", c_size_t),
                 ("gx_stride", c_size_t), ("gy_stride", c_size_t), ("scale", c_double), ("lengths", POINTER(c_uint32)),
-                ("starts", POINTER(c_uint32)), ("attention", c_void_p)]
+                ("starts", POINTER(c_uint32)), ("attention", POINTER(Attention))]
 
 
 class Params(ctypes.Structure):
@@ -56,6 +62,8 @@ make_row = function("mmax_row", Shape, c_size_t)
 make_rows = function("mmax_rows", Shape, c_size_t, c_size_t)
 identity = function("mmax_multimax_identity", Params, c_int)
 labels = function("mmax_labels", Targets, POINTER(c_int32))
+distributions = function("mmax_distributions", Targets, c_void_p)
+from_table = function("mmax_multimax_from_table", Params, c_int, POINTER(c_double))
 from_checkpoint = function("mmax_multimax_from_checkpoint", Params, c_int, POINTER(c_double), POINTER(c_double))
 
 # The arguments between the arrays and the shape.
@@ -201,11 +209,11 @@ class Ctypes(unittest.TestCase):
             place, number = line.split()
             name, _, field = place.partition(".")
             kind = {"mmax_status": c_int, "mmax_isa": c_int, "mmax_shape": Shape, "mmax_multimax_params": Params,
-                    "mmax_multimax_grads": Grads, "mmax_targets": Targets}[name]
+                    "mmax_multimax_grads": Grads, "mmax_targets": Targets, "mmax_attention": Attention}[name]
             here = getattr(kind, field).offset if field else ctypes.sizeof(kind)
             self.assertEqual(here, int(number), place)
             seen.add((kind, field))
-        for kind in (Shape, Params, Grads, Targets):
+        for kind in (Shape, Params, Grads, Targets, Attention):
             for field, _ in kind._fields_:
                 self.assertIn((kind, field), seen)
 
@@ -215,6 +223,8 @@ class Ctypes(unittest.TestCase):
         self.assertEqual((many.x_stride, many.gy_stride, many.scale, bool(many.lengths)), (0, 0, 0.0, False))
         p = from_checkpoint(2, (c_double * 4)(-1, 2, -3, 4), (c_double * 4)(0.5, 0.25, -0.5, 0.125))
         self.assertEqual([p.order, *p.t_b, *p.t_d, *p.b, *p.d], [2, 0.5, 1.5, 1.25, 1.125, -1, -3, 2, 4])
+        p = from_table(2, (c_double * 8)(1, 2, 3, 4, 5, 6, 7, 8))
+        self.assertEqual([p.order, *p.t_b, *p.t_d, *p.b, *p.d], [2, 1, 3, 2, 4, 5, 7, 6, 8])
         p = identity(1)
         self.assertEqual([p.order, *p.t_b, *p.t_d, *p.b, *p.d], [1, 1, 1, 1, 1, 0, 0, 0, 0])
 
@@ -339,6 +349,83 @@ class Ctypes(unittest.TestCase):
                 self.close(gx, want + [0.0] * cols, tolerance, "%s_loss_%s gx" % (name, suffix))
                 self.close([*gp.t_b, *gp.t_d, *gp.b, *gp.d][:len(want_params)], want_params, tolerance,
                            "%s_loss_%s gp" % (name, suffix))
+
+    def test_attention(self):
+        """Two heads of two rows, with scales, a bias that repeats, slopes, sinks, a finite mask and starts."""
+        rows, cols = 4, 5
+        scales, slopes, sinks, starts = [0.7, 1.9], [-0.5, 1.25], [0.3, -INF], [0, 2, 1, 5]
+        for suffix, (kind, tolerance) in TYPES.items():
+            real, array = POINTER(kind), kind * (rows * cols)
+            x = array(*[self.random.gauss(0, 2) for _ in range(rows * cols)])
+            bias = (kind * (2 * cols))(*[self.random.gauss(0, 2) for _ in range(2 * cols)])
+            gy = array(*[self.random.gauss(0, 1) for _ in range(rows * cols)])
+            x[1], bias[4] = -1e9, -INF
+            y, gx, lse = array(), array(), (c_double * rows)()
+            attention = Attention(2, (c_double * 2)(*scales), ctypes.cast(bias, c_void_p), 2, 0,
+                                  (c_double * 2)(*slopes), (c_double * 2)(*sinks), -1e9)
+            shape = make_rows(rows, cols)
+            shape.attention = ctypes.pointer(attention)
+            shape.starts = (c_uint32 * rows)(*starts)
+
+            def row(r, sinks=sinks, scales=scales):
+                """Weights by entry, and the log of their sum with the sink."""
+                s = {i: scales[r // 2] * x[r * cols + i] + slopes[r // 2] * bias[r % 2 * cols + i]
+                     for i in range(starts[r], cols)
+                     if x[r * cols + i] > -1e9 and bias[r % 2 * cols + i] > -INF}
+                total = math.fsum([math.exp(v) for v in s.values()] + [math.exp(sinks[r // 2])])
+                weights = [math.exp(s[i]) / total if i in s else 0.0 for i in range(cols)]
+                return weights, math.log(total) if total > 0 else -INF
+
+            def value(**changed):
+                return math.fsum(g * v for r in range(rows) for g, v in zip(gy[r * cols:], row(r, **changed)[0]))
+
+            call = function("mmax_softmax_lse_" + suffix, c_int, real, POINTER(c_double), real, Shape)
+            self.assertEqual(call(y, lse, x, shape), OK)
+            self.close(y, [v for r in range(rows) for v in row(r)[0]], tolerance, "attention " + suffix)
+            self.close(lse, [row(r)[1] for r in range(rows)], tolerance, "log-sum-exp " + suffix)
+            self.assertEqual(backward("softmax", suffix, gx, None, gy, y, None, None, shape), OK)
+            head = function("mmax_scale_gradient_" + suffix, c_int, POINTER(c_double), real, real, Shape)
+            sink = function("mmax_sink_gradient_" + suffix, c_int, POINTER(c_double), real, real, Shape)
+            got = [(c_double * 2)(), (c_double * 2)()]
+            self.assertEqual(head(got[0], gx, x, shape), OK)
+            self.assertEqual(sink(got[1], gy, y, shape), OK)
+            want = [self.difference(lambda v: value(scales=[v, 1.9]), 0.7),
+                    self.difference(lambda v: value(scales=[0.7, v]), 1.9),
+                    self.difference(lambda v: value(sinks=[v, -INF]), 0.3), 0.0]
+            self.close([*got[0], *got[1]], want, 5e-6 if kind is c_float else 1e-8, "gradients a head " + suffix)
+            self.assertEqual(forward("sparsemax", suffix, y, x, None, shape), ERR_PARAM)  # it has no sinks
+            attention.masked = 1.0
+            self.assertEqual(forward("softmax", suffix, y, x, None, shape), ERR_PARAM)
+
+    def test_softcap(self):
+        for suffix, (kind, tolerance) in TYPES.items():
+            real, array = POINTER(kind), kind * 4
+            x, gy, y, gx = array(-3, 0.5, 40, -INF), array(1, -2, 0.5, 7), array(), array()
+            there = function("mmax_softcap_" + suffix, c_int, real, real, c_double, Shape)
+            back = function("mmax_softcap_backward_" + suffix, c_int, real, real, real, c_double, Shape)
+            self.assertEqual(there(y, x, 5.0, make_row(4)), OK)
+            self.close(y, [5 * math.tanh(v / 5) for v in x[:3]] + [-INF], tolerance, "softcap " + suffix)
+            self.assertEqual(back(gx, gy, y, 5.0, make_row(4)), OK)
+            self.close(gx, [g / math.cosh(v / 5) ** 2 for g, v in zip(gy[:3], x)] + [0.0], tolerance, "its gradient")
+            self.assertEqual(there(y, x, 0.0, make_row(4)), ERR_PARAM)
+
+    def test_weights_and_distributions(self):
+        for suffix, (kind, tolerance) in TYPES.items():
+            real, array = POINTER(kind), kind * 6
+            x = array(*[self.random.gauss(0, 1) for _ in range(6)])
+            q = array(0.5, 0.25, 0.25, 0, 1, 0)
+            gx, out = array(), (c_double * 2)()
+            targets = distributions(ctypes.cast(q, c_void_p))
+            self.assertEqual((bool(targets.index), targets.grad_scale), (False, 1.0))
+            targets.weights = (c_double * 2)(3.0, 0.5)
+            call = function("mmax_softmax_loss_" + suffix, c_int, POINTER(c_double), real, real, Targets, Shape)
+            self.assertEqual(call(out, gx, x, targets, make_rows(2, 3)), OK)
+            y = [softmax(x[:3]), softmax(x[3:])]
+            self.close(out, [3 * loss("softmax", x[:3], q[:3], None), -0.5 * math.log(y[1][1])], 10 * tolerance, "losses")
+            self.close(gx, [3 * (v - t) for v, t in zip(y[0], q)] + [0.5 * (v - t) for v, t in zip(y[1], q[3:])],
+                       10 * tolerance, "their gradients")
+            targets.index = (c_int32 * 2)(0, 1)
+            self.assertEqual(call(out, gx, x, targets, make_rows(2, 3)), ERR_PARAM)
 
     def test_metrics(self):
         cols = 41
