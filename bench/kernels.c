@@ -26,6 +26,26 @@ static mmax_shape with_lengths(mmax_shape s, const work *w) {
     return s;
 }
 
+static mmax_shape with_starts(mmax_shape s, const work *w) {
+    s.starts = w->starts;
+    return s;
+}
+
+static mmax_shape with_attention(mmax_shape s, const mmax_attention *a) {
+    s.attention = a;
+    return s;
+}
+
+static mmax_attention biased(const void *bias) {
+    mmax_attention a = {0, NULL, NULL, 0, 0, NULL, NULL, 0};
+    a.bias = bias;
+    return a;
+}
+
+static const double sink = 0.5;
+static const mmax_attention masked_below = {0, NULL, NULL, 0, 0, NULL, NULL, -1e9},
+                            with_sink = {0, NULL, NULL, 0, 0, NULL, &sink, 0};
+
 static mmax_targets targets_of(const work *w) {
     mmax_targets t = mmax_labels(w->index);
     t.grad_scale = w->size;

@@ -21,6 +21,7 @@ typedef struct work {
     double *per_row;         /* losses and metrics */
     const int32_t *index;    /* the true class of every row */
     const uint32_t *lengths; /* of every row half to all of cols, for functions named so */
+    const uint32_t *starts;  /* eight sequences, each padded on the left by up to an eighth, for functions named so */
     double size;             /* of gy, and the grad_scale of losses */
 } work;
 
@@ -42,7 +43,7 @@ typedef struct kernel {
 } kernel;
 
 extern const kernel multimax_f32[], multimax_f64[];
-extern const kernel peer_limits[], peer_sort[], peer_condat[];
+extern const kernel peer_limits[], peer_sort[], peer_condat[], peer_attention[];
 extern const kernel peer_naive_O2[], peer_naive_fast[];
 extern const kernel peer_onednn[], peer_xnnpack[], peer_torch[], peer_sleef[];
 

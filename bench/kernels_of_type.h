@@ -4,12 +4,18 @@
     static void F(run_##name)(const work *w, void *state) { \
         T *x = w->x, *y = w->y, *gy = w->gy, *gx = w->gx;   \
         mmax_shape s = mmax_rows(w->rows, w->cols);         \
+        mmax_attention b = biased(NULL);                    \
         (void)state, (void)x, (void)y, (void)gy, (void)gx;  \
+        (void)b;                                            \
         must((call) == MMAX_OK, #name);                     \
     }
 
 RUN(softmax, F(mmax_softmax)(y, x, s))
 RUN(softmax_lengths, F(mmax_softmax)(y, x, with_lengths(s, w)))
+RUN(attention_bias, (b = biased(gy), F(mmax_softmax)(y, x, with_attention(s, &b))))
+RUN(attention_starts, F(mmax_softmax)(y, x, with_starts(s, w)))
+RUN(attention_masked, F(mmax_softmax)(y, x, with_attention(s, &masked_below)))
+RUN(attention_sinks, F(mmax_softmax)(y, x, with_attention(s, &with_sink)))
 RUN(multimax1, F(mmax_multimax)(y, x, params_of_order(1), s))
 RUN(multimax2, F(mmax_multimax)(y, x, params_of_order(2), s))
 RUN(sparsemax, F(mmax_sparsemax)(y, x, s))
@@ -53,6 +59,10 @@ RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
 const kernel F(multimax)[] = {
     ROW(softmax, FORWARD, 0, 2, NULL),
     ROW(softmax_lengths, FORWARD, 0, 2, NULL),
+    ROW(attention_bias, FORWARD, 0, 3, NULL),
+    ROW(attention_starts, FORWARD, 0, 2, NULL),
+    ROW(attention_masked, FORWARD, 0, 2, NULL),
+    ROW(attention_sinks, FORWARD, 0, 2, NULL),
     ROW(multimax1, FORWARD, 1, 2, NULL),
     ROW(multimax2, FORWARD, 2, 2, NULL),
     ROW(sparsemax, FORWARD, 0, 2, NULL),

@@ -63,15 +63,21 @@ class Arrays {
   public:
     work fill(const Case &c) {
         const size_t n = c.shape.rows * c.shape.cols;
-        work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, c.size};
+        work w = {c.shape.rows, c.shape.cols, nullptr, nullptr, nullptr, nullptr,
+                  nullptr,      nullptr,      nullptr, nullptr, c.size};
         while (normals.size() < n) { normals.push_back(distribution(generator)); }
         per_row.resize(std::max(per_row.size(), w.rows));
         index.resize(w.rows);
         lengths.resize(w.rows);
+        starts.resize(w.rows);
         for (size_t r = 0; r < w.rows; ++r) {
             index[r] = static_cast<int32_t>(r * 7919 % w.cols);
             lengths[r] = static_cast<uint32_t>(w.cols - r * 7919 % (w.cols / 2 + 1));
         }
+        for (size_t r = 0; r < w.rows; ++r) {
+            starts[r] = static_cast<uint32_t>(r * 8 / w.rows * 7919 % (w.cols / 8 + 1));
+        }
+        w.starts = starts.data();
         w.per_row = per_row.data();
         w.index = index.data();
         w.lengths = lengths.data();
@@ -110,7 +116,7 @@ class Arrays {
     std::vector<char> bytes_of[4];
     std::vector<double> per_row;
     std::vector<int32_t> index;
-    std::vector<uint32_t> lengths;
+    std::vector<uint32_t> lengths, starts;
 };
 
 // ==== one benchmark ====
@@ -147,7 +153,7 @@ void run(benchmark::State &state, Case &c, Arrays &arrays) {
 // ==== the list ====
 
 const kernel *const tables[] = {
-    multimax_f32, multimax_f64, peer_limits, peer_naive_O2, peer_naive_fast, peer_sort, peer_condat,
+    multimax_f32, multimax_f64, peer_limits, peer_naive_O2, peer_naive_fast, peer_sort, peer_condat, peer_attention,
 #ifdef HAVE_ONEDNN
     peer_onednn,
 #endif
@@ -176,6 +182,10 @@ bool in_report(const Case &c, mmax_isa best) {
     const bool threshold = function == "sparsemax" || function == "entmax15";
     const bool short_backward =
         c.k->what == BACKWARD && (c.shape.rows * c.shape.cols <= 32768 || (c.own() && is_sharp(c)));
+    if (function.compare(0, 9, "attention") == 0 &&
+        (c.k->f64 || c.spread != 4 || c.shape.cols < 64 || c.shape.cols > 4096)) {
+        return false;
+    }
     if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) { return false; }
     if (is_call(c)) {
         return c.spread == 4 && !c.k->f64 && (c.isa == best || !c.own()) &&

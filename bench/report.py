@@ -157,6 +157,17 @@ def function_tables(run, own):
     return text + ([f"softmax f32 at 16384x63 as a multiple of 4096x64: {tail}", ""] if tail else [])
 
 
+def attention_table(run, own):
+    shapes = run.shapes(function="attention_bias_f32", by=own)
+    rows = []
+    for name in ("attention_bias_f32", "attention_starts_f32", "attention_masked_f32", "attention_sinks_f32"):
+        for by in sorted(run.names("by", function=name), key=lambda by: (by != own, by)):
+            softmax = by if by.startswith("multimax") else own
+            rows.append([f"{name[10:-4]} / {by}"]
+                        + [ratio(run.ns(name, by, shape), run.ns("softmax_f32", softmax, shape)) for shape in shapes])
+    return table("softmax with attention, f32, as a multiple of softmax without", ["rows x cols"] + shapes, rows)
+
+
 def backward_tables(run, own):
     shapes = run.shapes(function="limit_f32", by="two-reads-one-write")
     limit = lambda shape: run.ns("limit_f32", "two-reads-one-write", shape)
@@ -240,7 +251,7 @@ def main(paths):
             f"{' '.join(context['compiler'].split())}; multimax.h {context['multimax']}; {context['date'][:10]}. "
             "Medians of interleaved repetitions in one process.", ""]
     text += softmax_tables(run, own) + avx2_table(runs[-1]) + function_tables(run, own) + backward_tables(run, own)
-    text += gradient_sizes_table(run, own)
+    text += attention_table(run, own) + gradient_sizes_table(run, own)
     text += call_table(run, own)
     for include in includes:
         text += table("Weight", *weight.measure(include))
