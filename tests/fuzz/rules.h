@@ -536,7 +536,7 @@ static void check_per_head(const call *c) {
     wide sum = 0, dot = 0, size = 0, expected;
     for (size_t i = 0; i < row.n; ++i) {
         double y = has(f, HAS_Y) ? get(f, c->array[Y], i) : get(f, c->array[X], i), gy = get(f, c->array[GY], i);
-        if (!row.active[i] || y == 0) { continue; }
+        if (!row.active[i] || (has(f, HAS_Y) && y == 0)) { continue; }
         sum += y;
         dot += (wide)y * gy;
         size += fabsl((wide)y * gy) * (1 + fabsl(sum));
