@@ -67,6 +67,21 @@ static inline void random_fill(float *x, size_t n, double bound, uint64_t *state
     }
 }
 
+/* 0..1, both ends left out */
+static inline double random_share(uint64_t *state) {
+    return ((double)(random_bits(state) >> 12) + 0.5) / 4503599627370496.0;
+} /* 2^52 */
+
+/* From Beta(a, a), 0 < a <= 1, by Joehnk's method (Metrika 8, 1964): half of the tries or more succeed. */
+static inline double random_beta(double a, uint64_t *state) {
+    double x, y;
+    do {
+        x = pow(random_share(state), 1 / a);
+        y = pow(random_share(state), 1 / a);
+    } while (x + y > 1 || x + y == 0);
+    return x / (x + y);
+}
+
 static inline void shuffle(size_t *x, size_t n, uint64_t *state) {
     for (size_t i = n; i > 1; --i) {
         size_t j = (size_t)(random_bits(state) % i);
@@ -321,6 +336,8 @@ struct workspace {
     struct norm norm;
     float pooled[BATCH * WIDTH], logit[BATCH * CLASSES];
     int32_t label[BATCH];
+    float target[BATCH * CLASSES]; /* of images mixed in pairs, in the place of labels */
+    int is_mixed;
     float stream[ROWS * WIDTH];                         /* the residual stream; on the way back, its gradient */
     float back[ROWS * WIDEST], back_norm[ROWS * WIDTH]; /* gradients inside a layer */
     float back_score[SCORES], centred[SCORES], turned[WIDEST * WIDEST];
@@ -450,6 +467,23 @@ static inline void forward(const struct model *model, struct workspace *work, si
     add_linear(work->logit, work->pooled, net->output, n, WIDTH, CLASSES);
 }
 
+/* Mixup (Zhang et al., ICLR 2018): image i becomes share of itself and the rest of image n-1-i, and so do the targets. */
+static inline void mix_images(struct workspace *work, size_t n, double share) {
+    const float own = (float)share, other = 1 - own;
+    clear(work->target, n * CLASSES);
+    for (size_t i = 0; i < n; ++i) {
+        float *patch = work->patch + i * TOKENS * PATCH, *pair = work->patch + (n - 1 - i) * TOKENS * PATCH;
+        work->target[i * CLASSES + (size_t)work->label[i]] += own;
+        work->target[i * CLASSES + (size_t)work->label[n - 1 - i]] += other;
+        for (size_t j = 0; patch < pair && j < TOKENS * PATCH; ++j) {
+            const float first = patch[j], second = pair[j];
+            patch[j] = own * first + other * second;
+            pair[j] = own * second + other * first;
+        }
+    }
+    work->is_mixed = 1;
+}
+
 /* ==== backward ==================================================================================================== */
 
 /* The loss of each row, and the logits turned into their gradient in place. */
@@ -458,7 +492,7 @@ static inline void loss_and_gradient(double *loss, struct model *model, struct w
     mmax_multimax_params p = params_of(model->value.net.modulator[OUTPUT], model->setup.order);
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
     mmax_shape s = mmax_rows(n, CLASSES);
-    mmax_targets t = mmax_labels(work->label);
+    mmax_targets t = work->is_mixed ? mmax_distributions(work->target) : mmax_labels(work->label);
     float *x = work->logit;
     t.label_smoothing = smoothing;
     t.grad_scale = 1 / (double)n;
@@ -621,7 +655,7 @@ struct trainer {
     struct dataset data;
     struct model model;
     struct workspace work;
-    double smoothing;
+    double smoothing, mixup; /* mixup: the parameter of its Beta distribution, or 0 */
     int epochs, epoch;
     size_t *order; /* of the training images */
     uint64_t random;
@@ -658,6 +692,7 @@ static inline double train_epoch(struct trainer *t) {
     for (size_t i = 0; i < count; i += BATCH) {
         size_t n = count - i < BATCH ? count - i : BATCH;
         load_images(&t->work, &t->data, t->order + i, n);
+        if (t->mixup > 0) { mix_images(&t->work, n, random_beta(t->mixup, &t->random)); }
         loss += train_step(&t->model, &t->work, n, t->smoothing, steps) / (double)count;
     }
     ++t->epoch;

@@ -104,6 +104,8 @@ static void start(struct model *model, struct workspace *work, const struct setu
     model_start(model, setup, &state);
     random_fill(work->patch, IMAGES * TOKENS * PATCH, 1, &state);
     for (int i = 0; i < IMAGES; ++i) { work->label[i] = i % CLASSES; }
+    work->is_mixed = 0;
+    if (setup->attention == SPARSEMAX) { mix_images(work, IMAGES, 0.7); }
     for (size_t l = 0; l < TEST_LAYERS; ++l) { /* large scores, so that the scale matters */
         for (size_t i = 0; i < WIDTH; ++i) {
             for (size_t j = 0; j < 2 * WIDTH; ++j) { model->value.net.layer[l].qkv[i * QKV + j] *= 1.5f; }
@@ -160,6 +162,30 @@ static void test_setup(struct model *model, struct workspace *work) {
     }
 }
 
+/* Images and targets of a pair; of a share of 1 the loss is that of the labels. */
+static void test_mixup(struct model *model, struct workspace *work) {
+    const size_t last = (IMAGES - 1) * TOKENS * PATCH;
+    struct setup setup = {SOFTMAX, MULTIMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1};
+    uint64_t state = 3;
+    double mean = 0, square = 0;
+    start(model, work, &setup);
+    double first = (double)work->patch[0], second = (double)work->patch[last], plain = mean_loss(model, work);
+    mix_images(work, IMAGES, 1);
+    CLOSE(mean_loss(model, work), plain, 1e-6);
+    mix_images(work, IMAGES, 0.75);
+    CLOSE(work->patch[0], 0.75 * first + 0.25 * second, 1e-6);
+    CLOSE(work->patch[last], 0.75 * second + 0.25 * first, 1e-6);
+    CLOSE(work->target[0], 0.75, 1e-6);
+    CLOSE(work->target[(IMAGES - 1) % CLASSES], 0.25, 1e-6);
+    for (int i = 0; i < 100000; ++i) {
+        double share = random_beta(0.2, &state);
+        mean += share / 100000;
+        square += (share - 0.5) * (share - 0.5) / 100000;
+    }
+    CLOSE(mean, 0.5, 0.01);
+    CLOSE(square, 1 / (4 * (2 * 0.2 + 1)), 0.003); /* the variance of Beta(a, a) */
+}
+
 int main(void) {
     struct model *model = allocate(1, sizeof *model);
     struct workspace *work = allocate(1, sizeof *work);
@@ -169,6 +195,7 @@ int main(void) {
     test_spread();
     test_gradients(model, work);
     test_setup(model, work);
+    test_mixup(model, work);
     free(work);
     free(model);
     return failures > 0;

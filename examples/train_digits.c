@@ -553,6 +553,7 @@ static const char usage[] =
     "  --seeds N        train with seeds 1 to N and give means (3)\n"
     "  --epochs N       passes over the training images (7; with 25, half a point more of accuracy)\n"
     "  --smoothing A    label smoothing, 0 to 0.99 (0.1)\n"
+    "  --mixup A        blend images and targets in pairs, with shares from Beta(A, A), 0 to 1 (0: none)\n"
     "  --data FILE      the images (examples/data/digits.csv)\n"
     "  --quick          the same as --seeds 1 --epochs 5\n"
     "  --help           this text\n"
@@ -580,18 +581,19 @@ enum {
     SEEDS,
     EPOCHS,
     SMOOTHING,
+    MIXUP,
     DATA,
     VALUED
 };
 static const char *const option_name[] = {"--function", "--head",   "--svg",       "--attention",   "--output",
                                           "--study",    "--order",  "--terms",     "--temperature", "--layers",
-                                          "--seeds",    "--epochs", "--smoothing", "--data"};
+                                          "--seeds",    "--epochs", "--smoothing", "--mixup",       "--data"};
 
 struct options {
     const char *data_path, *svg_directory;
     int function, head; /* ALL, NONE or one */
     int study, seeds, epochs;
-    double smoothing;
+    double smoothing, mixup;
     struct setup setup;
     unsigned given;
 };
@@ -624,6 +626,7 @@ static void read_value(struct options *o, int which, const char *value) {
     case SEEDS: o->seeds = integer_value(option, value, 1, MAX_SEEDS); break;
     case EPOCHS: o->epochs = integer_value(option, value, 1, MAX_EPOCHS); break;
     case SMOOTHING: o->smoothing = number_value(option, value, 0, 0.99); break;
+    case MIXUP: o->mixup = number_value(option, value, 0, 1); break;
     default: o->data_path = value; break;
     }
     o->given |= 1u << which;
@@ -761,9 +764,10 @@ static void tables(struct trainer *t, const struct options *o) {
 int main(int argc, char **argv) {
     struct trainer *t = allocate(1, sizeof *t);
     struct options o = {
-        "examples/data/digits.csv", NULL, ALL, ALL, NONE, 3, 7, 0.1, {SOFTMAX, SOFTMAX, 2, TERMS_BD, 2, 0, 1}, 0};
+        "examples/data/digits.csv", NULL, ALL, ALL, NONE, 3, 7, 0.1, 0, {SOFTMAX, SOFTMAX, 2, TERMS_BD, 2, 0, 1}, 0};
     read_options(&o, argc, argv);
     t->smoothing = o.smoothing;
+    t->mixup = o.mixup;
     t->epochs = o.epochs;
     trainer_start(t, o.data_path);
     if (o.svg_directory != NULL) { /* a wrong directory shows before the training */
