@@ -361,7 +361,7 @@ static entry_kind kind_of(size_t r, size_t i) {
 /* Fills P: random rows, of which some are empty where something can make them so; NaN wherever nothing is to be read. */
 static void make(const function *f, size_t cols, unsigned on, uint64_t seed) {
     static const double masked_at[] = {-1e4, -1e9, -FLT_MAX};
-    static const double scales[HEADS] = {0.7, 1.9, 0.3}, slopes[HEADS] = {-0.5, 0, 1.25};
+    static const double scales[HEADS] = {0.7, 1.9, 0.3}, slopes[HEADS] = {-0.7, 0, 1.25};
     const size_t order = (size_t)f->order;
     if (!takes_sinks(f)) { on &= ~(unsigned)(SINKS | HIGH_SINKS); }
     memset(&P, 0, sizeof P);
