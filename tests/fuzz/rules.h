@@ -193,7 +193,9 @@ static void examine(const input *in, const call *c) {
         int in_y = !by_y || is_used_by_y(f, c->array[Y], i);
         row.active[i] = in_x && in_y;
         row.unit[i] = 1;
-        row.low[i] = 0;
+        row.low[i] =
+            row.bias && !is_bad(c->array[X], i) && !is_bad(row.bias, i) &&
+            !(fabsl((wide)row.scale * get(f, c->array[X], i)) + fabsl(biased(get(f, c->array[X], i), i)) <= end);
         row.s[i].hi = -INFINITY;
         row.s[i].lo = 0;
         if (!row.active[i]) {
@@ -210,7 +212,6 @@ static void examine(const input *in, const call *c) {
             double x = get(f, c->array[X], i);
             row.s[i] = row.bias ? oracle_score(&o, (double)biased(x, i), 1) : oracle_score(&o, x, row.scale);
             s = reach = row.s[i].hi;
-            row.low[i] = row.bias && !(fabsl((wide)row.scale * x) + fabsl(biased(x, i)) <= end);
             if (row.low[i] && f->kind != METRIC) {
                 row.verdict = row.verdict == HAS_NAN ? HAS_NAN : NEAR_END;
                 continue;
@@ -543,7 +544,8 @@ static void check_per_head(const call *c) {
     }
     expected = has(f, HAS_Y) ? -(1 - sum) * dot : dot / row.scale;
     size /= has(f, HAS_Y) ? 1 : row.scale;
-    CHECK(row.verdict != ORDINARY || !(size < DBL_MAX / 64) || fabsl(*c->per_row - expected) <= 1e-14 * size + DBL_MIN,
+    CHECK(row.verdict != ORDINARY || !(size + fabsl(sum) < DBL_MAX / 64) ||
+              fabsl(*c->per_row - expected) <= 1e-14 * size + DBL_MIN,
           ROW_AT "%.17g, not %.17Lg", ROW_ARGS(0), *c->per_row, expected);
 }
 
