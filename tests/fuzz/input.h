@@ -519,13 +519,13 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     missing = take(&r);
     missing = missing < 200 ? 0 : (unsigned)take_bits(&r, 1) | (missing & 1) << BLOCKS;
     take_shape(in, &r);
-    missing &= in->sound ? ~0u : ~1u; /* the stride of a NULL does not matter */
     take_lengths(in, &r);
     take_targets(in, &r);
     take_params(in, &r);
     take_attention(in, &r);
     set_extents(in);
     take_layout(in, &r, in->sound ? layout : SEPARATE);
+    missing &= in->sound ? ~0u : ~(1u | 1u << BIAS | 1u << Q); /* the stride of a NULL does not matter */
     give_arrays(in, missing);
     in->genuine = layout != TOGETHER;
     if (in->at[GP]) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
