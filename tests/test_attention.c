@@ -2002,7 +2002,7 @@ static void refusals(const function *f) {
 }
 
 static void refusals_of_the_new(size_t size) {
-    static const uint64_t caps[] = {0, 0xbff0000000000000, 0x7ff8000000000000, 0x7ff0000000000000};
+    static const uint64_t caps[] = {0, 1, 0xbff0000000000000, 0x7ff8000000000000, 0x7ff0000000000000};
     static const char *const names[] = {"softcap", "softcap_backward"};
     mmax_attention a;
     call c;
@@ -2012,7 +2012,7 @@ static void refusals_of_the_new(size_t size) {
         for (size_t i = 0; i < COUNT(caps); ++i) {
             c = small_call(f, &a);
             c.epsilon = double_of(caps[i]);
-            refuse(f, &c, MMAX_ERR_PARAM, "a cap not above 0 or not finite");
+            refuse(f, &c, MMAX_ERR_PARAM, "a cap that is no normal number above 0");
         }
         for (int role_of = OUT; role_of < ARRAYS; ++role_of) {
             c = small_call(f, &a);

@@ -66,7 +66,7 @@ static int is_param_wrong(const input *in) {
     if (f->kind == METRIC) {
         return !is_finite_double(e) || (has(f, HAS_REFERENCE) && (!is_finite_double(c->reference) || c->reference < 0));
     }
-    if (has(f, HAS_CAP)) { return !fits(f, e) || e <= 0; }
+    if (has(f, HAS_CAP)) { return !(e >= smallest_normal(f) && e <= largest(f)); }
     if (has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0))) { return 1; }
     if (f->kind != LOSS) { return 0; }
     for (size_t row = 0; row < c->s.rows; ++row) {
