@@ -212,7 +212,8 @@ static double gradient_by_differences(struct model *model, struct workspace *wor
 }
 
 static void test_explanations(struct model *model, struct workspace *work) {
-    enum { QUERIES = 0, VALUES = 2 * WIDTH };
+    enum { QUERIES = 0, VALUES = 2 * WIDTH, NOTHING };
+    static const size_t zeros[] = {QUERIES, VALUES, NOTHING};
     struct setup setup = {SOFTMAX, SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1};
     float p[BATCH * CLASSES];
     double gradient[BATCH][TOKENS];
@@ -226,18 +227,19 @@ static void test_explanations(struct model *model, struct workspace *work) {
         CLOSE(gradient[0][token], gradient_by_differences(model, work, token, 0), 1e-4 + 0.02 * gradient[0][token]);
     }
     /* Without queries all weights are equal, and no order is another one; without values no weight matters. */
-    for (size_t zero = QUERIES; zero <= VALUES; zero += VALUES - QUERIES) {
+    for (size_t k = 0; k < 3; ++k) {
+        size_t zero = zeros[k];
         double sum[EXPLANATIONS] = {0};
         start(model, work, &setup);
-        for (size_t i = 0; i <= WIDTH; ++i) {
+        for (size_t i = 0; i <= WIDTH && zero != NOTHING; ++i) {
             clear(model->value.net.layer[TEST_LAYERS - 1].qkv + i * QKV + zero, WIDTH);
         }
         forward(model, work, IMAGES, 0);
         explain(sum, model, work, IMAGES, &state);
-        CLOSE(sum[PERMUTED], 0, 0);
-        CLOSE(sum[BY_OCCLUSION], 0, 0);
-        CLOSE(sum[RANDOM] > 0, zero == QUERIES, 0);
-        CLOSE(sum[BY_GRADIENT] != 0, zero == VALUES, 0);
+        CLOSE(sum[PERMUTED] > 0, zero == NOTHING, 0);
+        CLOSE(sum[RANDOM] > 0, zero != VALUES, 0);
+        CLOSE(sum[BY_OCCLUSION] != 0, zero == NOTHING, 0);
+        CLOSE(sum[BY_GRADIENT] != 0, zero != QUERIES, 0);
         occlude(model, work, TEST_LAYERS - 1, IMAGES, 3);
         for (size_t j = 0; j < TOKENS && zero == QUERIES; ++j) {
             CLOSE((double)work->layer[TEST_LAYERS - 1].weight[j], j == 3 ? 0 : 1.0 / (TOKENS - 1), TINY);
