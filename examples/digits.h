@@ -8,7 +8,8 @@
  * call. All weights are trained by Adam with weight decay; the MultiMax parameters and the temperature, one set a
  * layer, start at the identity, have no weight decay, and their gradient is clipped apart from that of the network.
  *
- * In order: data, matrix products, model, forward, backward, optimiser, training, measures of tokens and weights.
+ * In order: data, matrix products, model, forward, backward, optimiser, training, measures of tokens and weights,
+ * explanations by weights.
  */
 #ifndef EXAMPLES_DIGITS_H
 #define EXAMPLES_DIGITS_H
@@ -338,7 +339,7 @@ struct workspace {
     int32_t label[BATCH];
     float target[BATCH * CLASSES]; /* of images mixed in pairs, in the place of labels */
     int is_mixed;
-    float stream[ROWS * WIDTH];                         /* the residual stream; on the way back, its gradient */
+    float stream[ROWS * WIDTH];                         /* the gradient of the residual stream */
     float back[ROWS * WIDEST], back_norm[ROWS * WIDTH]; /* gradients inside a layer */
     float back_score[SCORES], centred[SCORES], turned[WIDEST * WIDEST];
     double metric[BATCH * HEADS * TOKENS];
@@ -403,7 +404,6 @@ static inline void attention_forward(const struct model *model, struct workspace
     mmax_multimax_params p = params_of(model->value.net.modulator[l], model->setup.order);
     double epsilon = training ? EVSOFTMAX_EPSILON : 0;
     clear(a->score, n * HEADS * SQUARE);
-    clear(a->mixed, n * TOKENS * WIDTH);
     for (size_t head = 0; head < n * HEADS; ++head) {
         const float *query = a->qkv + query_place(head);
         float *keys = work->turned;
@@ -413,10 +413,37 @@ static inline void attention_forward(const struct model *model, struct workspace
     work->seconds_in_function -= seconds();
     apply(a->weight, a->score, model->setup.attention, &p, epsilon, score_shape(model, l, n));
     work->seconds_in_function += seconds();
+}
+
+/* What layer l makes of its attention weights: the tokens behind it. */
+static inline void forward_from_weights(const struct model *model, struct workspace *work, size_t l, size_t n) {
+    const struct layer *layer = &model->value.net.layer[l];
+    struct activations *a = &work->layer[l];
+    size_t rows = n * TOKENS;
+    float *x = work->tokens[l + 1];
+    clear(a->mixed, rows * WIDTH);
     for (size_t head = 0; head < n * HEADS; ++head) {
         const float *value = a->qkv + query_place(head) + 2 * WIDTH, *weight = a->weight + head * SQUARE;
         product(a->mixed + mixed_place(head), WIDTH, rows_of(weight, TOKENS), value, QKV, TOKENS, TOKENS, HEAD_DIM);
     }
+    memcpy(x, work->tokens[l], rows * WIDTH * sizeof *x);
+    add_linear(x, a->mixed, layer->mix, rows, WIDTH, WIDTH);
+    normalise(&a->norm2, x, rows);
+    clear(a->hidden, rows * HIDDEN);
+    add_linear(a->hidden, a->norm2.y, layer->up, rows, WIDTH, HIDDEN);
+    for (size_t j = 0; j < rows * HIDDEN; ++j) { a->hidden[j] = a->hidden[j] > 0 ? a->hidden[j] : 0; }
+    add_linear(x, a->hidden, layer->down, rows, HIDDEN, WIDTH);
+}
+
+/* The logits that the tokens behind the last layer give. */
+static inline void forward_output(const struct model *model, struct workspace *work, size_t n) {
+    normalise(&work->norm, work->tokens[model->setup.layers], n * TOKENS);
+    clear(work->pooled, n * WIDTH);
+    for (size_t j = 0; j < n * TOKENS * WIDTH; ++j) {
+        work->pooled[j / (TOKENS * WIDTH) * WIDTH + j % WIDTH] += work->norm.y[j] / TOKENS;
+    }
+    clear(work->logit, n * CLASSES);
+    add_linear(work->logit, work->pooled, model->value.net.output, n, WIDTH, CLASSES);
 }
 
 /* Cuts n images into patches; outside the image they are blank. */
@@ -439,32 +466,18 @@ static inline void load_images(struct workspace *work, const struct dataset *dat
 static inline void forward(const struct model *model, struct workspace *work, size_t n, int training) {
     const struct network *net = &model->value.net;
     size_t rows = n * TOKENS;
-    float *x = work->stream;
+    float *x = work->tokens[0];
     for (size_t i = 0; i < n; ++i) { memcpy(x + i * TOKENS * WIDTH, net->position, sizeof net->position); }
     product(x, WIDTH, rows_of(work->patch, PATCH), net->patch, WIDTH, rows, PATCH, WIDTH);
-    memcpy(work->tokens[0], x, rows * WIDTH * sizeof *x);
     for (size_t l = 0; l < (size_t)model->setup.layers; ++l) {
-        const struct layer *layer = &net->layer[l];
         struct activations *a = &work->layer[l];
-        normalise(&a->norm1, x, rows);
+        normalise(&a->norm1, work->tokens[l], rows);
         clear(a->qkv, rows * QKV);
-        add_linear(a->qkv, a->norm1.y, layer->qkv, rows, WIDTH, QKV);
+        add_linear(a->qkv, a->norm1.y, net->layer[l].qkv, rows, WIDTH, QKV);
         attention_forward(model, work, l, n, training);
-        add_linear(x, a->mixed, layer->mix, rows, WIDTH, WIDTH);
-        normalise(&a->norm2, x, rows);
-        clear(a->hidden, rows * HIDDEN);
-        add_linear(a->hidden, a->norm2.y, layer->up, rows, WIDTH, HIDDEN);
-        for (size_t j = 0; j < rows * HIDDEN; ++j) { a->hidden[j] = a->hidden[j] > 0 ? a->hidden[j] : 0; }
-        add_linear(x, a->hidden, layer->down, rows, HIDDEN, WIDTH);
-        memcpy(work->tokens[l + 1], x, rows * WIDTH * sizeof *x);
+        forward_from_weights(model, work, l, n);
     }
-    normalise(&work->norm, x, rows);
-    clear(work->pooled, n * WIDTH);
-    for (size_t j = 0; j < rows * WIDTH; ++j) {
-        work->pooled[j / (TOKENS * WIDTH) * WIDTH + j % WIDTH] += work->norm.y[j] / TOKENS;
-    }
-    clear(work->logit, n * CLASSES);
-    add_linear(work->logit, work->pooled, net->output, n, WIDTH, CLASSES);
+    forward_output(model, work, n);
 }
 
 /* Mixup (Zhang et al., ICLR 2018): image i becomes share of itself and the rest of image n-1-i, and so do the targets. */
@@ -656,6 +669,7 @@ struct trainer {
     struct model model;
     struct workspace work;
     double smoothing, mixup; /* mixup: the parameter of its Beta distribution, or 0 */
+    int explains;            /* whether the attention weights are put to the test as explanations, too */
     int epochs, epoch;
     size_t *order; /* of the training images */
     uint64_t random;
@@ -861,6 +875,145 @@ static inline double share_below(const struct histogram *h, int exponent) {
     double share = h->zero;
     for (int bin = 0; bin < (exponent + DECADES) * BINS_A_DECADE; ++bin) { share += h->bin[bin]; }
     return share;
+}
+
+/* ==== explanations: do attention weights say which tokens matter? (TanhMax paper, Table 1; Jain, Wallace 2019) ==== */
+
+/* The weights are those of the last layer. A change of the output is half the sum of |p' - p| over the classes. */
+enum { BY_GRADIENT, GRADIENT_SURE, BY_OCCLUSION, OCCLUSION_SURE, PERMUTED, RANDOM, EXPLANATIONS, TRIALS = 100 };
+
+/* Kendall's tau-b: pairs in the same order less those in the opposite one; pairs that are tied do not count. */
+static inline double kendall_tau(const double *a, const double *b, size_t n) {
+    double same = 0, pairs_a = 0, pairs_b = 0;
+    for (size_t i = 0; i < n; ++i) {
+        for (size_t k = 0; k < i; ++k) {
+            int in_a = (a[i] > a[k]) - (a[i] < a[k]), in_b = (b[i] > b[k]) - (b[i] < b[k]);
+            same += in_a * in_b;
+            pairs_a += in_a != 0;
+            pairs_b += in_b != 0;
+        }
+    }
+    return pairs_a > 0 && pairs_b > 0 ? same / sqrt(pairs_a * pairs_b) : 0;
+}
+
+/* Whether tau differs from 0, p < 0.01, by its normal approximation. */
+static inline int tau_is_significant(double tau, double n) {
+    return fabs(tau) > 2.5758 * sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)));
+}
+
+/* Other weights in the place of a row: its own in another order, or random ones with the sum of its sizes. */
+static inline void redistribute(float row[TOKENS], int randomly, int with_signs, uint64_t *state) {
+    float kept[TOKENS], size = 0, drawn = 0;
+    size_t order[TOKENS];
+    memcpy(kept, row, sizeof kept);
+    for (size_t j = 0; j < TOKENS; ++j) { order[j] = j; }
+    if (randomly) {
+        random_fill(row, TOKENS, 1, state);
+    } else {
+        shuffle(order, TOKENS, state);
+    }
+    for (size_t j = 0; j < TOKENS; ++j) {
+        row[j] = !randomly ? kept[order[j]] : with_signs ? row[j] : fabsf(row[j]);
+        size += fabsf(kept[j]);
+        drawn += fabsf(row[j]);
+    }
+    for (size_t j = 0; j < TOKENS && randomly && drawn > 0; ++j) { row[j] *= size / drawn; }
+}
+
+/* The weights of layer l as if nobody saw the token. */
+static inline void occlude(const struct model *model, struct workspace *work, size_t l, size_t n, size_t token) {
+    float *score = work->back_score;
+    mmax_multimax_params p = params_of(model->value.net.modulator[l], model->setup.order);
+    memcpy(score, work->layer[l].score, n * HEADS * SQUARE * sizeof *score);
+    for (size_t row = 0; row < n * HEADS * TOKENS; ++row) { score[row * TOKENS + token] = -INFINITY; }
+    apply(work->layer[l].weight, score, model->setup.attention, &p, 0, score_shape(model, l, n));
+}
+
+/* The probabilities of the n images once layer l has other weights. */
+static inline void output_from_weights(float *p, const struct model *model, struct workspace *work, size_t l,
+                                       size_t n) {
+    mmax_multimax_params params = params_of(model->value.net.modulator[OUTPUT], model->setup.order);
+    forward_from_weights(model, work, l, n);
+    forward_output(model, work, n);
+    apply(p, work->logit, model->setup.output, &params, 0, mmax_rows(n, CLASSES));
+}
+
+static inline double output_change(const float *p, const float *q) {
+    double sum = 0;
+    for (int c = 0; c < CLASSES; ++c) { sum += fabs((double)p[c] - (double)q[c]) / 2; }
+    return sum;
+}
+
+static inline int compare_numbers(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* |gradient of the likeliest class's probability| by each token of the first layer; the output layer is softmax. */
+static inline void token_gradients(double gradient[BATCH][TOKENS], struct model *model, struct workspace *work,
+                                   const float *p, const int *class, size_t n) {
+    clear(work->logit, n * CLASSES);
+    for (size_t i = 0; i < n; ++i) { work->logit[i * CLASSES + (size_t) class[i]] = 1; }
+    check(mmax_softmax_backward_f32(work->logit, work->logit, p, mmax_rows(n, CLASSES)));
+    backward(model, work, n);
+    for (size_t j = 0; j < n * TOKENS; ++j) {
+        double square = 0;
+        for (size_t k = 0; k < WIDTH; ++k) {
+            square += (double)work->stream[j * WIDTH + k] * (double)work->stream[j * WIDTH + k];
+        }
+        gradient[j / TOKENS][j % TOKENS] = sqrt(square);
+    }
+}
+
+/* Adds the measures of n images, after their forward(), to the sums. */
+static inline void explain(double sum[EXPLANATIONS], struct model *model, struct workspace *work, size_t n,
+                           uint64_t *state) {
+    static double change[BATCH][TRIALS], lost[BATCH][TOKENS], gradient[BATCH][TOKENS];
+    static float p[BATCH * CLASSES], q[BATCH * CLASSES];
+    size_t l = (size_t)model->setup.layers - 1, weights = n * HEADS * SQUARE;
+    float *weight = work->layer[l].weight, *kept = work->centred;
+    int class[BATCH] = {0};
+    memcpy(kept, weight, weights * sizeof *kept);
+    output_from_weights(p, model, work, l, n);
+    for (size_t j = 0; j < n * CLASSES; ++j) {
+        int *best = &class[j / CLASSES];
+        *best = p[j] > p[j / CLASSES * CLASSES + (size_t)*best] ? (int)(j % CLASSES) : *best;
+    }
+    token_gradients(gradient, model, work, p, class, n);
+    for (size_t token = 0; token < TOKENS; ++token) {
+        occlude(model, work, l, n, token);
+        output_from_weights(q, model, work, l, n);
+        for (size_t i = 0; i < n; ++i) {
+            size_t at = i * CLASSES + (size_t) class[i];
+            lost[i][token] = (double)p[at] - (double)q[at];
+        }
+    }
+    for (int randomly = 0; randomly < 2; ++randomly) {
+        for (size_t trial = 0; trial < TRIALS; ++trial) {
+            memcpy(weight, kept, weights * sizeof *kept);
+            for (size_t row = 0; row < n * HEADS * TOKENS; ++row) {
+                redistribute(weight + row * TOKENS, randomly, model->setup.attention == TANHMAX, state);
+            }
+            output_from_weights(q, model, work, l, n);
+            for (size_t i = 0; i < n; ++i) { change[i][trial] = output_change(p + i * CLASSES, q + i * CLASSES); }
+        }
+        for (size_t i = 0; i < n; ++i) {
+            qsort(change[i], TRIALS, sizeof *change[i], compare_numbers);
+            sum[randomly ? RANDOM : PERMUTED] += (change[i][TRIALS / 2 - 1] + change[i][TRIALS / 2]) / 2;
+        }
+    }
+    for (size_t i = 0; i < n; ++i) {
+        double size[TOKENS] = {0}, with_sign[TOKENS] = {0}; /* means over heads and queries, but for a factor */
+        for (size_t j = 0; j < HEADS * SQUARE; ++j) {
+            with_sign[j % TOKENS] += (double)kept[i * HEADS * SQUARE + j];
+            size[j % TOKENS] += fabs((double)kept[i * HEADS * SQUARE + j]);
+        }
+        double by_gradient = kendall_tau(size, gradient[i], TOKENS), by_loss = kendall_tau(with_sign, lost[i], TOKENS);
+        sum[BY_GRADIENT] += by_gradient;
+        sum[GRADIENT_SURE] += tau_is_significant(by_gradient, TOKENS);
+        sum[BY_OCCLUSION] += by_loss;
+        sum[OCCLUSION_SURE] += tau_is_significant(by_loss, TOKENS);
+    }
 }
 
 #endif

@@ -186,6 +186,93 @@ static void test_mixup(struct model *model, struct workspace *work) {
     CLOSE(square, 1 / (4 * (2 * 0.2 + 1)), 0.003); /* the variance of Beta(a, a) */
 }
 
+static void test_kendall(void) {
+    const double a[4] = {1, 2, 3, 4}, back[4] = {0, -1, -2, -3}, tied[4] = {1, 1, 2, 2}, flat[4] = {5, 5, 5, 5};
+    CLOSE(kendall_tau(a, a, 4), 1, TINY);
+    CLOSE(kendall_tau(a, back, 4), -1, TINY);
+    CLOSE(kendall_tau(a, tied, 4), 4 / sqrt(6 * 4), TINY); /* tau-b */
+    CLOSE(kendall_tau(a, flat, 4), 0, 0);
+    CLOSE(tau_is_significant(0.48, 16) && !tau_is_significant(-0.47, 16), 1, 0); /* p < 0.01 from 0.476 on */
+}
+
+static void test_redistribute(void) {
+    uint64_t state = 3;
+    for (int randomly = 0; randomly < 2; ++randomly) {
+        for (int with_signs = 0; with_signs < 2; ++with_signs) {
+            float row[TOKENS], size = 0, largest = 0;
+            int moved = 0, negative = 0;
+            for (size_t j = 0; j < TOKENS; ++j) {
+                row[j] = (float)j * (with_signs && j % 2 ? -1 : 1) / 120;
+            } /* sum of sizes: 1 */
+            redistribute(row, randomly, with_signs, &state);
+            for (size_t j = 0; j < TOKENS; ++j) {
+                size += fabsf(row[j]);
+                largest = fmaxf(largest, fabsf(row[j]));
+                moved += fabsf(row[j]) * 120 - (float)j > 0.01f;
+                negative += row[j] < 0;
+            }
+            CLOSE((double)size, 1, TINY);
+            CLOSE(moved > 2, 1, 0);
+            CLOSE(negative > 0, with_signs, 0);
+            CLOSE(fabs((double)largest - 15.0 / 120) < TINY, !randomly, 0);
+        }
+    }
+}
+
+/* |d p / d token| of one image, by the position that is added to the token. */
+static double gradient_by_differences(struct model *model, struct workspace *work, size_t token, int class) {
+    double square = 0;
+    for (size_t k = 0; k < WIDTH; ++k) {
+        float *at = &model->value.net.position[token * WIDTH + k], kept = *at, p[CLASSES], h = 1.0f / 128;
+        double difference = 0;
+        for (int sign = -1; sign <= 1; sign += 2) {
+            *at = kept + (float)sign * h;
+            forward(model, work, 1, 0);
+            check(mmax_softmax_f32(p, work->logit, mmax_row(CLASSES)));
+            difference += sign * (double)p[class] / (2 * (double)h);
+        }
+        *at = kept;
+        square += difference * difference;
+    }
+    return sqrt(square);
+}
+
+static void test_explanations(struct model *model, struct workspace *work) {
+    enum { QUERIES = 0, VALUES = 2 * WIDTH, NOTHING };
+    static const size_t zeros[] = {QUERIES, VALUES, NOTHING};
+    struct setup setup = {SOFTMAX, SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1};
+    float p[BATCH * CLASSES];
+    double gradient[BATCH][TOKENS];
+    int class[BATCH] = {0};
+    uint64_t state = 1;
+    start(model, work, &setup);
+    forward(model, work, 1, 0);
+    check(mmax_softmax_f32(p, work->logit, mmax_row(CLASSES)));
+    token_gradients(gradient, model, work, p, class, 1);
+    for (size_t token = 0; token < TOKENS; token += 5) {
+        CLOSE(gradient[0][token], gradient_by_differences(model, work, token, 0), 1e-4 + 0.02 * gradient[0][token]);
+    }
+    /* Without queries all weights are equal, and no order is another one; without values no weight matters. */
+    for (size_t k = 0; k < 3; ++k) {
+        size_t zero = zeros[k];
+        double sum[EXPLANATIONS] = {0};
+        start(model, work, &setup);
+        for (size_t i = 0; i <= WIDTH && zero != NOTHING; ++i) {
+            clear(model->value.net.layer[TEST_LAYERS - 1].qkv + i * QKV + zero, WIDTH);
+        }
+        forward(model, work, IMAGES, 0);
+        explain(sum, model, work, IMAGES, &state);
+        CLOSE(sum[PERMUTED] > 0, zero == NOTHING, 0);
+        CLOSE(sum[RANDOM] > 0, zero != VALUES, 0);
+        CLOSE(sum[BY_OCCLUSION] != 0, zero == NOTHING, 0);
+        CLOSE(sum[BY_GRADIENT] != 0, zero != QUERIES, 0);
+        occlude(model, work, TEST_LAYERS - 1, IMAGES, 3);
+        for (size_t j = 0; j < TOKENS && zero == QUERIES; ++j) {
+            CLOSE((double)work->layer[TEST_LAYERS - 1].weight[j], j == 3 ? 0 : 1.0 / (TOKENS - 1), TINY);
+        }
+    }
+}
+
 int main(void) {
     struct model *model = allocate(1, sizeof *model);
     struct workspace *work = allocate(1, sizeof *work);
@@ -196,6 +283,9 @@ int main(void) {
     test_gradients(model, work);
     test_setup(model, work);
     test_mixup(model, work);
+    test_kendall();
+    test_redistribute();
+    test_explanations(model, work);
     free(work);
     free(model);
     return failures > 0;

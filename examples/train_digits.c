@@ -1,6 +1,6 @@
 /*
  * train_digits.c: trains the small transformer of digits.h with each function in its attention, then with each loss in
- * its output layer, and prints what comes of it; or puts one question of the MultiMax paper to many seeds (--study).
+ * its output layer, and prints what comes of it; or puts one question of the papers to many seeds (--study).
  *
  *     cc -O2 -Iinclude examples/train_digits.c -o train_digits -lm
  *     ./train_digits --help
@@ -15,7 +15,7 @@
 /* ==== evaluation ================================================================================================== */
 
 enum { MAX_SEEDS = 20, MAX_EPOCHS = 200 };
-enum { ACCURACY, SPARSITY, MULTIMODALITY, ZEROS, SUPPORT, LOST, MEASURES };
+enum { ACCURACY, SPARSITY, MULTIMODALITY, ZEROS, SUPPORT, LOST, EXPLAINED, MEASURES = EXPLAINED + EXPLANATIONS };
 
 struct result { /* a row of a table: all seeds of one setup */
     struct setup setup;
@@ -99,6 +99,16 @@ static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct re
     }
 }
 
+/* The measures of explanations: means over the test images. */
+static void evaluate_explanations(struct trainer *t, struct result *result, int seed) {
+    double sum[EXPLANATIONS] = {0};
+    uint64_t state = (uint64_t)seed;
+    for (size_t i = 0, n; (n = forward_test_images(t, i)) > 0; i += n) { explain(sum, &t->model, &t->work, n, &state); }
+    for (size_t m = 0; m < EXPLANATIONS; ++m) {
+        result->measure[EXPLAINED + m][seed - 1] = sum[m] / (double)(t->data.count - t->data.train_count);
+    }
+}
+
 /* The first test image of a class. */
 static size_t example_of(const struct dataset *data, int32_t class) {
     size_t i = data->train_count;
@@ -154,6 +164,7 @@ static void train_seed(struct trainer *t, struct result *result, int seed, int s
         progress(t, name, seed, loss);
     }
     for (size_t m = 0; m < MEASURES; ++m) { result->measure[m][seed - 1] = mean_value(measure[m]); }
+    if (t->explains) { evaluate_explanations(t, result, seed); }
     memcpy(result->modulator[seed - 1], t->model.value.net.modulator, sizeof result->modulator[0]);
     if (seed == 1) { keep_maps(t, result); }
 }
@@ -405,9 +416,9 @@ static void write_svgs(const char *directory, const struct result *result, int f
 
 /* ==== studies ===================================================================================================== */
 
-/* One question of the MultiMax paper: its rows, of which the first is what the others are compared with. */
-enum { STUDY_TEMPERATURE, STUDY_TERMS, STUDY_WHERE, STUDY_DEPTH, STUDIES, STUDY_ROWS = 8 };
-static const char *const study_name[] = {"temperature", "terms", "where", "depth"};
+/* One question of the papers: its rows, of which the first is what the others are compared with. */
+enum { STUDY_TEMPERATURE, STUDY_TERMS, STUDY_WHERE, STUDY_DEPTH, STUDY_EXPLANATIONS, STUDIES, STUDY_ROWS = 8 };
+static const char *const study_name[] = {"temperature", "terms", "where", "depth", "explanations"};
 
 struct study {
     int rows, seeds; /* seeds: as many as end within five minutes */
@@ -455,6 +466,10 @@ static struct study study_of(int question, const struct setup *base) {
         study_add(&s, base, "multimax in both")->attention = MULTIMAX;
         s.setup[s.rows - 1].output = MULTIMAX;
         break;
+    case STUDY_EXPLANATIONS:
+        s.seeds = 5;
+        for (int f = 0; f < FUNCTIONS; ++f) { study_add(&s, base, function_name[f])->attention = f; }
+        break;
     default:
         s.seeds = 5;
         for (int layers = 1; layers <= MAX_LAYERS; layers *= 2) {
@@ -478,6 +493,32 @@ static void print_spread(const double *measure, const double *from, int seeds, d
     } else {
         printf("%7s", "-");
     }
+}
+
+/* Trains row by row: TanhMax paper, Table 1. */
+static void run_explanations(struct trainer *t, const struct study *study, int seeds) {
+    struct result *result = allocate(1, sizeof *result);
+    t->explains = 1;
+    printf("\n           test accuracy     weights and gradients      weights and occlusion      change of the output"
+           "\n                 %%           Kendall's tau   p < .01    Kendall's tau   p < .01    permuted       random"
+           "\n            mean    std       mean    std      mean       mean    std      mean    mean    std    mean   "
+           " std\n");
+    for (int r = 0; r < study->rows; ++r) {
+        double(*measure)[MAX_SEEDS] = result->measure + EXPLAINED;
+        train(t, result, &study->setup[r], seeds);
+        printf("%-9s", study->label[r]);
+        print_spread(result->measure[ACCURACY], NULL, seeds, 100, 2);
+        for (int m = BY_GRADIENT; m <= BY_OCCLUSION; m += BY_OCCLUSION - BY_GRADIENT) {
+            printf("  ");
+            print_spread(measure[m], NULL, seeds, 1, 3);
+            printf("%8.0f %%", 100 * seed_mean(result, EXPLAINED + m + 1, seeds));
+        }
+        print_spread(measure[PERMUTED], NULL, seeds, 1, 3);
+        print_spread(measure[RANDOM], NULL, seeds, 1, 3);
+        printf("\n");
+        fflush(stdout);
+    }
+    free(result);
 }
 
 /* Trains row by row; `compared` is the row that the next ones are compared with, seed by seed. */
@@ -537,12 +578,14 @@ static const char usage[] =
     "\n"
     "  --attention NAME, --output NAME\n"
     "\n"
-    "Or one question of the MultiMax paper, with 10 seeds (depth: 5), in less than five minutes:\n"
+    "Or one question of the papers, with 10 seeds (depth, explanations: 5), in less than five minutes:\n"
     "\n"
     "  --study temperature   softmax at five temperatures and at a learned one\n"
     "  --study terms         each term of MultiMax alone and both, of order 1 and 2\n"
     "  --study where         MultiMax in the attention, the output layer, both\n"
     "  --study depth         softmax and MultiMax in 1, 2, 4 and 8 layers\n"
+    "  --study explanations  do the last layer's attention weights tell which tokens matter? All functions, in one "
+    "layer\n"
     "\n"
     "With all of them:\n"
     "\n"
@@ -562,7 +605,17 @@ static const char usage[] =
     "the MultiMax paper, means over all rows of attention weights of the test images, with the row's mean score as\n"
     "epsilon and 0.01 as the reference of sparsity; weights of tanhmax enter sparsity by their size. Times are\n"
     "processor time: of a training step, and the attention function's share of it, forward and backward. All other\n"
-    "results are the same in every run. Exit status 0, or 2 for a wrong option or file.\n";
+    "results are the same in every run.\n"
+    "\n"
+    "Explanations: the weight of a token is the mean over heads and queries. Its gradient is the size of that of the\n"
+    "likeliest class's probability by the token; its occlusion is what that probability loses when the token is "
+    "masked\n"
+    "in the attention. Signs of tanhmax count for occlusion alone. The change of the output is half the sum of |p' - "
+    "p|,\n"
+    "the median of 100 trials: each row of weights permuted, or random, from 0 to 1 (tanhmax: from -1 to 1), with the\n"
+    "sum of its sizes. All are means over the test images.\n"
+    "\n"
+    "Exit status 0, or 2 for a wrong option or file.\n";
 
 enum { ALL = FUNCTIONS };
 
@@ -634,7 +687,7 @@ static void read_value(struct options *o, int which, const char *value) {
 
 /* Options that would have no effect. */
 static void refuse_together(const struct options *o) {
-    static const int varied[STUDIES] = {TEMPERATURE, TERMS, ATTENTION, DEPTH};
+    static const int varied[STUDIES] = {TEMPERATURE, TERMS, ATTENTION, DEPTH, ATTENTION};
     int single = was_given(o, ATTENTION) || was_given(o, LAST_LAYER);
     for (int i = FUNCTION; i <= LAST_LAYER; ++i) {
         if (was_given(o, STUDY) && was_given(o, i)) { fail("--study and %s exclude each other", option_name[i]); }
@@ -686,7 +739,9 @@ static void studies(struct trainer *t, const struct options *o) {
     struct study study = {0, 3, {{0}}, {{0, 0, 0, 0, 0, 0, 0}}};
     name_of(name, &o->setup);
     if (o->study != NONE) {
-        study = study_of(o->study, &o->setup);
+        struct setup base = o->setup;
+        base.layers = o->study == STUDY_EXPLANATIONS && !was_given(o, DEPTH) ? 1 : base.layers;
+        study = study_of(o->study, &base);
     } else {
         study_add(&study, &o->setup, function_name[o->setup.attention]);
     }
@@ -694,7 +749,11 @@ static void studies(struct trainer *t, const struct options *o) {
     for (int r = 0; r < study.rows; ++r) { t->layers += (double)seeds * t->epochs * study.setup[r].layers; }
     print_title(t, seeds);
     if (o->study == NONE) { printf("%s\n", name); }
-    run_study(t, &study, o->study == NONE ? STUDIES : o->study, seeds);
+    if (o->study == STUDY_EXPLANATIONS) {
+        run_explanations(t, &study, seeds);
+    } else {
+        run_study(t, &study, o->study == NONE ? STUDIES : o->study, seeds);
+    }
 }
 
 static int wanted(int asked, int kind) { return asked == ALL || asked == kind; }
