@@ -3,6 +3,7 @@
  * stay near to those of the default environment, within the bounds below; special cases, and a row's independence of
  * its neighbours, hold as ever. That the environment itself is left alone is a matter of test_special_cases.c.
  */
+#define WITH_MORE_FUNCTIONS
 #include "function_table.h"
 
 #if (defined(__SSE2__) || defined(_M_X64)) && !defined(__TINYC__)

@@ -4,6 +4,7 @@
  * "MultiMax": Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. Its temperature
  * is 1/scale here.
  */
+#define WITH_MORE_FUNCTIONS
 #include "function_table.h"
 
 enum { TRIALS = 60 };
