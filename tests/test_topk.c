@@ -393,12 +393,14 @@ int main(int argc, char **argv) {
     TEST("rows that make the selection hard, also long ones, and any k") {
         static const size_t ns[] = {17, 64, 197, 1024, 5000}, ks[] = {1, 8, 9, 16, 17, 64, 100, 150, 1000};
         FOR_EACH_TYPE(t)
-        FOR_EACH_ISA(isa) for (size_t i = 0; i < COUNT(ns); ++i) for (size_t j = 0; j < COUNT(ks); ++j) {
-            for (int h = 0; h < HARD; ++h) {
-                fill_hard(t, ns[i], h);
-                check_row(t, ns[i], ks[j], 1, "hard");
-            }
-        }
+        FOR_EACH_ISA(isa)
+            for (size_t i = 0; i < COUNT(ns); ++i)
+                for (size_t j = 0; j < COUNT(ks); ++j) {
+                    for (int h = 0; h < HARD; ++h) {
+                        fill_hard(t, ns[i], h);
+                        check_row(t, ns[i], ks[j], 1, "hard");
+                    }
+                }
     }
     TEST("in a batch with strides, lengths, starts and attention a row gives what it gives alone") {
         FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (int with = 0; with < 32; ++with) {
