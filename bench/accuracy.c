@@ -98,7 +98,10 @@ accuracy accuracy_of(const kernel *k, const work *w) {
     int sums_to_one = k->what == FORWARD && !o.logarithm && o.f != TANHMAX && o.f != SEGLU;
     size_t n = w->cols, rows = n < SAMPLE ? SAMPLE / n : 1;
     row r = {n, k->f64 ? DBL_EPSILON : FLT_EPSILON, k->f64 ? DBL_MIN : FLT_MIN, NULL, NULL, NULL, NULL, NULL, NULL};
-    if (k->what == METRIC || k->what == VALUE || starts_with(k->function, "limit")) { return a; }
+    if (k->what == METRIC || k->what == VALUE || starts_with(k->function, "limit") ||
+        starts_with(k->function, "topk")) {
+        return a;
+    }
     o.p = k->order ? params_of_order(k->order) : NULL;
     o.epsilon = k->what == LOSS ? TRAINING_EPSILON : 0;
     o.largest = k->f64 ? DBL_MAX : FLT_MAX;

@@ -147,7 +147,7 @@ void run(benchmark::State &state, Case &c, Arrays &arrays) {
 // ==== the list ====
 
 const kernel *const tables[] = {
-    multimax_f32, multimax_f64, peer_limits, peer_naive_O2, peer_naive_fast, peer_sort, peer_condat,
+    multimax_f32, multimax_f64, peer_limits, peer_naive_O2, peer_naive_fast, peer_sort, peer_topk, peer_condat,
 #ifdef HAVE_ONEDNN
     peer_onednn,
 #endif

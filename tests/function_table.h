@@ -49,6 +49,7 @@ enum trait {
     PROBABILITY = 128,  /* y >= 0 and the sum is 1 */
     ELEMENTWISE = 256,  /* entries do not see each other */
     MASKED_BY_X = 512,  /* backward: the mask is x = -inf, not y = 0 */
+    SELECTS = 1024,     /* of equal entries some have weight, others none */
     FORWARD_ARRAYS = HAS_OUT | HAS_X,
     BACKWARD_ARRAYS = HAS_OUT | HAS_GY | HAS_Y,
     METRIC_ARRAYS = HAS_Y | HAS_X | HAS_EPSILON
@@ -74,6 +75,7 @@ typedef struct function {
     ADAPTER(entmax15, T, c->array[OUT], c->array[X], c->s)                                                      \
     ADAPTER(evsoftmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                                         \
     ADAPTER(tanhmax, T, c->array[OUT], c->array[X], c->s)                                                       \
+    ADAPTER(topk, T, c->array[OUT], c->array[X], 4, c->s)                                                       \
     ADAPTER(seglu, T, c->array[OUT], c->array[X], c->p, c->s)                                                   \
     ADAPTER(log_softmax, T, c->array[OUT], c->array[X], c->s)                                                   \
     ADAPTER(log_multimax, T, c->array[OUT], c->array[X], c->p, c->s)                                            \
@@ -118,6 +120,7 @@ MORE_ADAPTERS(f64)
         FUNCTION("evsoftmax(1e-6)", T, z, FORWARD, FORWARD_ARRAYS | HAS_EPSILON | PROBABILITY, 0, 1e-6, evsoftmax,     \
                  evsoftmax),                                                                                           \
         FUNCTION("tanhmax", T, z, FORWARD, FORWARD_ARRAYS, 0, 0, tanhmax, tanhmax),                                    \
+        FUNCTION("topk(4)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS, 0, 0, topk, topk),                  \
         FUNCTION("seglu(1)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 1, 0, seglu, seglu),                         \
         FUNCTION("seglu(2)", T, z, FORWARD, FORWARD_ARRAYS | ELEMENTWISE, 2, 0, seglu, seglu),                         \
         FUNCTION("log_softmax", T, z, LOGARITHM, FORWARD_ARRAYS, 0, 0, log_softmax, log_softmax),                      \
