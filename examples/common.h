@@ -142,7 +142,9 @@ static inline double parameter_value(const char *option, const char *function, c
     } known[] = {{"topk", 1, 1e6, 4}, {"entmax", 1, 8, 1.25}, {"sparsehourglass", 1e-6, 1e6, 1}};
     for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
         if (strcmp(function, known[i].name) == 0) {
-            return text == NULL ? known[i].usual : number_value(option, text, known[i].least, known[i].most);
+            return text == NULL ? known[i].usual
+                   : i == 0     ? integer_value(option, text, (int)known[i].least, (int)known[i].most)
+                                : number_value(option, text, known[i].least, known[i].most);
         }
     }
     if (text != NULL) { fail("%s: %s has no parameter", option, function); }

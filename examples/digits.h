@@ -48,9 +48,9 @@ enum {
 
 /* The first five are also output layers, the first six stand in every table. Of the others some have a parameter. */
 enum { SOFTMAX, MULTIMAX, EVSOFTMAX, SPARSEMAX, ENTMAX15, TANHMAX, FUNCTIONS, HEAD_KINDS = TANHMAX, NONE = -1 };
-enum { ENTMAX = FUNCTIONS, SIGSOFTMAX, SPARSEHOURGLASS, ALL_FUNCTIONS };
-static const char *const function_name[] = {"softmax", "multimax", "evsoftmax",  "sparsemax",      "entmax15",
-                                            "tanhmax", "entmax",   "sigsoftmax", "sparsehourglass"};
+enum { TOPK = FUNCTIONS, ENTMAX, SIGSOFTMAX, SPARSEHOURGLASS, ALL_FUNCTIONS };
+static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", "sparsemax",  "entmax15",
+                                            "tanhmax", "topk",     "entmax",    "sigsoftmax", "sparsehourglass"};
 
 static const struct line_style *const function_line[] = {&softmax_line,   &multimax_line, &evsoftmax_line,
                                                          &sparsemax_line, &entmax15_line, &tanhmax_line};
@@ -249,7 +249,7 @@ struct setup {
     int layers, learn_heat; /* learn_heat: the temperature of the attention is learned, from `temperature` on */
     double temperature;
     int learn_alpha;  /* of entmax, a layer, from 1.5 on */
-    double parameter; /* of the attention: alpha of entmax, q of sparsehourglass */
+    double parameter; /* of the attention: alpha of entmax, q of sparsehourglass, k of topk */
 };
 
 /* "entmax:1.25" */
@@ -344,7 +344,7 @@ struct workspace {
 
 static inline double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* y = function(scale * x): attention weights, or the probabilities of the output layer; parameter: epsilon, alpha or q */
+/* y = function(scale * x): attention weights, or the probabilities of the output layer; parameter: epsilon, k, alpha or q */
 static inline void apply(float *y, const float *x, int function, const mmax_multimax_params *p, double parameter,
                          mmax_shape s) {
     switch (function) {
@@ -353,6 +353,7 @@ static inline void apply(float *y, const float *x, int function, const mmax_mult
     case EVSOFTMAX: check(mmax_evsoftmax_f32(y, x, parameter, s)); break;
     case SPARSEMAX: check(mmax_sparsemax_f32(y, x, s)); break;
     case ENTMAX15: check(mmax_entmax15_f32(y, x, s)); break;
+    case TOPK: check(mmax_topk_f32(y, x, (size_t)parameter, s)); break;
     case ENTMAX: check(mmax_entmax_f32(y, x, parameter, s)); break;
     case SIGSOFTMAX: check(mmax_sigsoftmax_f32(y, x, s)); break;
     case SPARSEHOURGLASS: check(mmax_sparsehourglass_f32(y, x, parameter, s)); break;
@@ -508,6 +509,7 @@ static inline void apply_backward(struct model *model, struct workspace *work, s
     mmax_shape s = score_shape(model, l, n);
     work->seconds_in_function -= seconds();
     switch (model->setup.attention) {
+    case TOPK:
     case SOFTMAX: check(mmax_softmax_backward_f32(g, g, y, s)); break;
     case MULTIMAX: check(mmax_multimax_backward_f32(g, &gp, g, y, x, &p, s)); break;
     case EVSOFTMAX: check(mmax_evsoftmax_backward_f32(g, g, y, s)); break;

@@ -21,13 +21,15 @@ enum {
     EVSOFTMAX,
     TANHMAX,
     ALL,
+    TOPK,
     ENTMAX,
     SIGSOFTMAX,
     SPARSEHOURGLASS,
     FUNCTIONS
 };
-static const char *const function_name[] = {"softmax", "multimax", "sparsemax", "entmax15",   "evsoftmax",
-                                            "tanhmax", "all",      "entmax",    "sigsoftmax", "sparsehourglass"};
+static const char *const function_name[] = {"softmax",        "multimax", "sparsemax", "entmax15", "evsoftmax",
+                                            "tanhmax",        "all",      "topk",      "entmax",   "sigsoftmax",
+                                            "sparsehourglass"};
 
 #define METRIC_REFERENCE 0.01 /* of sparsity */
 
@@ -59,7 +61,7 @@ struct options {
     int function, print, f64, causal;
     mmax_multimax_params params;
     double scale;
-    double parameter;     /* alpha of entmax, q of sparsehourglass */
+    double parameter;     /* k of topk, alpha of entmax, q of sparsehourglass */
     const char *path;     /* NULL: the standard input */
     const char *svg_path; /* NULL: no drawing */
 };
@@ -71,8 +73,8 @@ static const char usage[] = "usage: reweight [options] [FILE]\n"
                             "and inf make their row nan. Rows may differ in length.\n"
                             "\n"
                             "  --function NAME   softmax, multimax, sparsemax, entmax15, evsoftmax,\n"
-                            "                    tanhmax or all of these (all); or entmax:ALPHA (1.25),\n"
-                            "                    sigsoftmax, sparsehourglass:Q (1)\n"
+                            "                    tanhmax or all of these (all); or topk:K (4),\n"
+                            "                    entmax:ALPHA (1.25), sigsoftmax, sparsehourglass:Q (1)\n"
                             "  --print WHAT      weights or table (one function: weights; all: table)\n"
                             "  --layer MODEL:N   MultiMax as published: deit-small:1 to deit-small:12,\n"
                             "                    language-transformer:1 to :6 (deit-small:7)\n"
@@ -325,6 +327,7 @@ static int read_row(struct row *row, struct input *in, int f64) {
         case SPARSEMAX: return mmax_sparsemax_##T(y, x, s);                                                     \
         case ENTMAX15: return mmax_entmax15_##T(y, x, s);                                                       \
         case EVSOFTMAX: return mmax_evsoftmax_##T(y, x, 0, s);                                                  \
+        case TOPK: return mmax_topk_##T(y, x, (size_t)o->parameter, s);                                         \
         case ENTMAX: return mmax_entmax_##T(y, x, o->parameter, s);                                             \
         case SIGSOFTMAX: return mmax_sigsoftmax_##T(y, x, s);                                                   \
         case SPARSEHOURGLASS: return mmax_sparsehourglass_##T(y, x, o->parameter, s);                           \

@@ -546,7 +546,7 @@ static const char usage[] =
     "Trains a two-layer transformer on 1,437 images of digits and tests it on 360 others, first with each attention\n"
     "function (output layer: softmax), then with each output layer (attention: softmax).\n"
     "\n"
-    "  --function LIST  softmax, multimax (order 2), evsoftmax, sparsemax, entmax15, tanhmax, entmax:ALPHA,\n"
+    "  --function LIST  softmax, multimax (order 2), evsoftmax, sparsemax, entmax15, tanhmax, topk:K, entmax:ALPHA,\n"
     "                   entmax:learned, sigsoftmax, sparsehourglass:Q, with commas between them; or all, the first "
     "six\n"
     "                   (default), or none\n"
