@@ -96,7 +96,7 @@ typedef struct function {
     ADAPTER(multimodality, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->s)                           \
     ADAPTER(sparsity, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->reference, c->s)
 /* epsilon is alpha, or q */
-#define MORE_ADAPTERS(T)                                                                          \
+#define OTHER_ADAPTERS(T)                                                                         \
     ADAPTER(entmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                              \
     ADAPTER(sigsoftmax, T, c->array[OUT], c->array[X], c->s)                                      \
     ADAPTER(sparsehourglass, T, c->array[OUT], c->array[X], c->epsilon, c->s)                     \
@@ -105,8 +105,8 @@ typedef struct function {
     ADAPTER(entmax_loss, T, c->per_row, c->array[OUT], c->array[X], c->epsilon, c->t, c->s)
 ADAPTERS(f32)
 ADAPTERS(f64)
-MORE_ADAPTERS(f32)
-MORE_ADAPTERS(f64)
+OTHER_ADAPTERS(f32)
+OTHER_ADAPTERS(f64)
 
 #define FUNCTION(title, T, size, kind, traits, order, epsilon, name, forward) \
     { title "_" #T, size, kind, (traits), order, epsilon, run_##name##_##T, run_##forward##_##T }
@@ -158,7 +158,7 @@ MORE_ADAPTERS(f64)
 
 /* Those that oracle.h knows nothing of, for programs that ask for them; test_more.c compares them with its own. */
 #if defined(WITH_MORE_FUNCTIONS)
-#    define MORE_FUNCTIONS(T, z)                                                                                  \
+#    define OTHER_FUNCTIONS(T, z)                                                                                 \
         , FUNCTION("entmax(1.25)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 1.25, entmax, entmax),         \
             FUNCTION("entmax(3)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 3, entmax, entmax),             \
             FUNCTION("sigsoftmax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sigsoftmax, sigsoftmax),    \
@@ -170,10 +170,10 @@ MORE_ADAPTERS(f64)
                      sigsoftmax),                                                                                 \
             FUNCTION("entmax_loss(1.25)", T, z, LOSS, FORWARD_ARRAYS, 0, 1.25, entmax_loss, entmax)
 #else
-#    define MORE_FUNCTIONS(T, z)
+#    define OTHER_FUNCTIONS(T, z)
 #endif
-static const function functions[] = {FUNCTIONS(f32, 4) MORE_FUNCTIONS(f32, 4),
-                                     FUNCTIONS(f64, 8) MORE_FUNCTIONS(f64, 8)};
+static const function functions[] = {FUNCTIONS(f32, 4) OTHER_FUNCTIONS(f32, 4),
+                                     FUNCTIONS(f64, 8) OTHER_FUNCTIONS(f64, 8)};
 
 #define COUNT(a)             (sizeof(a) / sizeof(a)[0])
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)
