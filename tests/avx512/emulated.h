@@ -34,6 +34,12 @@
         EACH v[i] = k >> i & 1 ? v[i] * b[i] : 0;                                                                      \
         return v;                                                                                                      \
     }                                                                                                                  \
+    static inline vec emu_maskz_compress_##ps(mask k, vec v) {                                                         \
+        vec held = {0};                                                                                                \
+        int count = 0;                                                                                                 \
+        EACH if (k >> i & 1) held[count++] = v[i];                                                                     \
+        return held;                                                                                                   \
+    }                                                                                                                  \
     static inline mask emu_cmp_##ps(vec v, vec b, int op) {                                                            \
         unsigned k = 0;                                                                                                \
         EACH k |= (unsigned)(op == _CMP_LT_OQ ? v[i] < b[i] : op == _CMP_LE_OQ ? v[i] <= b[i] : !(v[i] == b[i])) << i; \
@@ -87,36 +93,38 @@ static inline __m512i emu_loadu_si512(const void *p) {
     memcpy(&v, p, sizeof v);
     return v;
 }
-#define _mm512_mask_loadu_ps  emu_mask_loadu_ps
-#define _mm512_mask_loadu_pd  emu_mask_loadu_pd
-#define _mm512_mask_storeu_ps emu_mask_storeu_ps
-#define _mm512_mask_storeu_pd emu_mask_storeu_pd
-#define _mm512_min_ps         emu_min_ps
-#define _mm512_min_pd         emu_min_pd
-#define _mm512_max_ps         emu_max_ps
-#define _mm512_max_pd         emu_max_pd
-#define _mm512_sqrt_ps        emu_sqrt_ps
-#define _mm512_sqrt_pd        emu_sqrt_pd
-#define _mm512_fmadd_ps       emu_fmadd_ps
-#define _mm512_fmadd_pd       emu_fmadd_pd
-#define _mm512_maskz_mul_ps   emu_maskz_mul_ps
-#define _mm512_maskz_mul_pd   emu_maskz_mul_pd
+#define _mm512_mask_loadu_ps     emu_mask_loadu_ps
+#define _mm512_mask_loadu_pd     emu_mask_loadu_pd
+#define _mm512_mask_storeu_ps    emu_mask_storeu_ps
+#define _mm512_mask_storeu_pd    emu_mask_storeu_pd
+#define _mm512_min_ps            emu_min_ps
+#define _mm512_min_pd            emu_min_pd
+#define _mm512_max_ps            emu_max_ps
+#define _mm512_max_pd            emu_max_pd
+#define _mm512_sqrt_ps           emu_sqrt_ps
+#define _mm512_sqrt_pd           emu_sqrt_pd
+#define _mm512_fmadd_ps          emu_fmadd_ps
+#define _mm512_fmadd_pd          emu_fmadd_pd
+#define _mm512_maskz_compress_ps emu_maskz_compress_ps
+#define _mm512_maskz_compress_pd emu_maskz_compress_pd
+#define _mm512_maskz_mul_ps      emu_maskz_mul_ps
+#define _mm512_maskz_mul_pd      emu_maskz_mul_pd
 #undef _mm512_cmp_ps_mask
 #undef _mm512_cmp_pd_mask
-#define _mm512_cmp_ps_mask       emu_cmp_ps
-#define _mm512_cmp_pd_mask       emu_cmp_pd
-#define _mm512_cmpgt_epi32_mask  emu_cmpgt_epi32
-#define _mm512_cmpgt_epi64_mask  emu_cmpgt_epi64
-#define _mm512_mask_blend_epi32  emu_mask_blend_epi32
-#define _mm512_mask_blend_epi64  emu_mask_blend_epi64
-#define _mm512_maskz_mov_epi32   emu_maskz_mov_epi32
-#define _mm512_maskz_mov_epi64   emu_maskz_mov_epi64
+#define _mm512_cmp_ps_mask          emu_cmp_ps
+#define _mm512_cmp_pd_mask          emu_cmp_pd
+#define _mm512_cmpgt_epi32_mask     emu_cmpgt_epi32
+#define _mm512_cmpgt_epi64_mask     emu_cmpgt_epi64
+#define _mm512_mask_blend_epi32     emu_mask_blend_epi32
+#define _mm512_mask_blend_epi64     emu_mask_blend_epi64
+#define _mm512_maskz_mov_epi32      emu_maskz_mov_epi32
+#define _mm512_maskz_mov_epi64      emu_maskz_mov_epi64
 #define _mm512_maskz_compress_epi32 emu_maskz_compress_epi32
 #define _mm512_maskz_compress_epi64 emu_maskz_compress_epi64
 #define _mm512_mask_add_epi32       emu_mask_add_epi32
 #define _mm512_mask_add_epi64       emu_mask_add_epi64
-#define _mm512_permutexvar_epi32 emu_permutexvar_epi32
-#define _mm512_permutexvar_epi64 emu_permutexvar_epi64
+#define _mm512_permutexvar_epi32    emu_permutexvar_epi32
+#define _mm512_permutexvar_epi64    emu_permutexvar_epi64
 #undef _mm512_extractf32x8_ps
 #define _mm512_extractf32x8_ps    emu_half
 #define _mm512_castps512_ps256(a) emu_half(a, 0)
