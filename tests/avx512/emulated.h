@@ -111,20 +111,20 @@ static inline __m512i emu_loadu_si512(const void *p) {
 #define _mm512_maskz_mul_pd      emu_maskz_mul_pd
 #undef _mm512_cmp_ps_mask
 #undef _mm512_cmp_pd_mask
-#define _mm512_cmp_ps_mask       emu_cmp_ps
-#define _mm512_cmp_pd_mask       emu_cmp_pd
-#define _mm512_cmpgt_epi32_mask  emu_cmpgt_epi32
-#define _mm512_cmpgt_epi64_mask  emu_cmpgt_epi64
-#define _mm512_mask_blend_epi32  emu_mask_blend_epi32
-#define _mm512_mask_blend_epi64  emu_mask_blend_epi64
-#define _mm512_maskz_mov_epi32   emu_maskz_mov_epi32
-#define _mm512_maskz_mov_epi64   emu_maskz_mov_epi64
+#define _mm512_cmp_ps_mask          emu_cmp_ps
+#define _mm512_cmp_pd_mask          emu_cmp_pd
+#define _mm512_cmpgt_epi32_mask     emu_cmpgt_epi32
+#define _mm512_cmpgt_epi64_mask     emu_cmpgt_epi64
+#define _mm512_mask_blend_epi32     emu_mask_blend_epi32
+#define _mm512_mask_blend_epi64     emu_mask_blend_epi64
+#define _mm512_maskz_mov_epi32      emu_maskz_mov_epi32
+#define _mm512_maskz_mov_epi64      emu_maskz_mov_epi64
 #define _mm512_maskz_compress_epi32 emu_maskz_compress_epi32
 #define _mm512_maskz_compress_epi64 emu_maskz_compress_epi64
 #define _mm512_mask_add_epi32       emu_mask_add_epi32
 #define _mm512_mask_add_epi64       emu_mask_add_epi64
-#define _mm512_permutexvar_epi32 emu_permutexvar_epi32
-#define _mm512_permutexvar_epi64 emu_permutexvar_epi64
+#define _mm512_permutexvar_epi32    emu_permutexvar_epi32
+#define _mm512_permutexvar_epi64    emu_permutexvar_epi64
 #undef _mm512_extractf32x8_ps
 #define _mm512_extractf32x8_ps    emu_half
 #define _mm512_castps512_ps256(a) emu_half(a, 0)
