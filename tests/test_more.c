@@ -357,6 +357,23 @@ static void test_backward(void) {
                   HERE ": %.15g, not %.15Lg", HERE_ARGS, r.gradient, gradient);
         }
     }
+    TEST("entmax's gradients of weights of any size, of gy of 1e308 and of more than 64 entries are finite") {
+        for (double alpha = 1.25; alpha <= 8; alpha += 6.75) {
+            double sum = 0;
+            draw(ENTMAX, 8, alpha, 200, 1, 1);
+            for (int i = 0; i < 200; ++i) {
+                r.y[i] = i % 3 == 0 ? 0 : ldexp(1, -i * 5);
+                r.gy[i] *= alpha < 2 ? 4e307 : 1;
+            }
+            CHECK(backward() == MMAX_OK && fabs(r.gradient) <= DBL_MAX, HERE ": %g", HERE_ARGS, r.gradient);
+            for (int i = 0; i < 200; ++i) {
+                CHECK(fabs(r.gx[i]) <= DBL_MAX && (r.y[i] > 0 || r.gx[i] == 0), HERE ": gx[%d] is %g", HERE_ARGS, i,
+                      r.gx[i]);
+                sum += r.gx[i] / 2;
+            }
+            CHECK(alpha > 2 || fabs(sum) <= 1e294, HERE ": gx adds up to %g", HERE_ARGS, sum);
+        }
+    }
     TEST(
         "gx and the parameter's gradient apart are those together; rows add up, lengths and starts leave entries out") {
         static const uint32_t ends[4] = {9, 4, 9, 0}, begins[4] = {0, 1, 5, 0};
