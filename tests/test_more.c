@@ -708,7 +708,7 @@ static void test_gumbel(void) {
                         CHECK(part[row * 140 + col] == (col >= begins[row] && col < ends[row] ? all[i] : 0), "entry %u",
                               (unsigned)i);
                     }
-                    if (isa == (int)MMAX_ISA_SCALAR) { memcpy(whole, all, sizeof whole); }
+                    if (whole[0] == 0) { memcpy(whole, all, sizeof whole); } /* of the first */
 #if !defined(__FAST_MATH__)
                     CHECK(memcmp(whole, all, sizeof whole) == 0, "on %s", mmax_isa_name(mmax_isa_active()));
 #endif
