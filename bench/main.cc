@@ -153,7 +153,8 @@ void run(benchmark::State &state, Case &c, Arrays &arrays) {
 // ==== the list ====
 
 const kernel *const tables[] = {
-    multimax_f32, multimax_f64, peer_limits, peer_naive_O2, peer_naive_fast, peer_sort, peer_condat, peer_attention,
+    multimax_f32, multimax_f64, peer_limits, peer_naive_O2,  peer_naive_fast,
+    peer_sort,    peer_topk,    peer_condat, peer_attention,
 #ifdef HAVE_ONEDNN
     peer_onednn,
 #endif

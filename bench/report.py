@@ -14,8 +14,8 @@ import weight
 
 LIMITS = ("copy", "max-copy")
 SHORT = 64  # single rows of up to so many entries: what a call costs
-FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "seglu", "log_softmax",
-           "log_multimax2", "softmax_lengths")
+FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "topk_select", "seglu",
+           "log_softmax", "log_multimax2", "softmax_lengths")
 
 
 class Run:

@@ -113,6 +113,18 @@ static inline double number_value(const char *option, const char *text, double l
     return value;
 }
 
+/* The name of NAME or NAME:PARAMETER by its place among words; *parameter is NULL where there is none. */
+static inline int name_value(const char *option, const char *text, const char *const *words, int count,
+                             const char **parameter) {
+    char name[32];
+    size_t length = strcspn(text, ":");
+    *parameter = text[length] == ':' ? text + length + 1 : NULL;
+    length = length < sizeof name ? length : sizeof name - 1;
+    memcpy(name, text, length);
+    name[length] = '\0';
+    return word_value(option, name, words, count);
+}
+
 static inline int integer_value(const char *option, const char *text, int least, int most) {
     char *end;
     double value = strtod(text, &end);
@@ -120,6 +132,23 @@ static inline int integer_value(const char *option, const char *text, int least,
         fail("%s takes an integer from %d to %d, not '%s'", option, least, most, text);
     }
     return (int)value;
+}
+
+/* The parameter of a function that has one, "entmax:1.25"; without a text what is usual, 0 for functions without. */
+static inline double parameter_value(const char *option, const char *function, const char *text) {
+    static const struct {
+        const char *name;
+        double least, most, usual;
+    } known[] = {{"topk", 1, 1e6, 4}, {"entmax", 1, 8, 1.25}, {"sparsehourglass", 1e-6, 1e6, 1}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; ++i) {
+        if (strcmp(function, known[i].name) == 0) {
+            return text == NULL ? known[i].usual
+                   : i == 0     ? integer_value(option, text, (int)known[i].least, (int)known[i].most)
+                                : number_value(option, text, known[i].least, known[i].most);
+        }
+    }
+    if (text != NULL) { fail("%s: %s has no parameter", option, function); }
+    return 0;
 }
 
 static inline void print_help(const char *usage) {
@@ -189,6 +218,13 @@ static const struct line_style {
 } softmax_line = {INK, "none", "2.5"}, multimax_line = {BLUE, "none", "2.5"},
   evsoftmax_line = {"#079a72", "7 3", "2.5"}, sparsemax_line = {ORANGE, "2 2", "2.5"},
   entmax15_line = {"#c08400", "9 3 2 3", "2.5"}, tanhmax_line = {"#c066a0", "5 2", "2.5"};
+
+/* Of functions with parameters, in their order: others share no line with them. */
+static const struct line_style more_line[] = {{"#5a4fcf", "none", "2"},
+                                              {"#5a4fcf", "6 3", "2"},
+                                              {"#00868b", "none", "2"},
+                                              {"#8a5a2b", "none", "2"},
+                                              {"#8a5a2b", "6 3", "2"}};
 
 /* Rounding to two decimals must not hang on the last bit of a result, which may differ between instruction sets. */
 #define UNTIE 1e-4

@@ -47,9 +47,11 @@ enum {
 #define CLIP_MODULATORS   0.1
 #define EVSOFTMAX_EPSILON 1e-6 /* in training; 0 at inference */
 
-/* The first five are also output layers. */
+/* The first five are also output layers, the first six stand in every table. Of the others some have a parameter. */
 enum { SOFTMAX, MULTIMAX, EVSOFTMAX, SPARSEMAX, ENTMAX15, TANHMAX, FUNCTIONS, HEAD_KINDS = TANHMAX, NONE = -1 };
-static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", "sparsemax", "entmax15", "tanhmax"};
+enum { TOPK = FUNCTIONS, ENTMAX, SIGSOFTMAX, SPARSEHOURGLASS, ALL_FUNCTIONS };
+static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", "sparsemax",  "entmax15",
+                                            "tanhmax", "topk",     "entmax",    "sigsoftmax", "sparsehourglass"};
 
 static const struct line_style *const function_line[] = {&softmax_line,   &multimax_line, &evsoftmax_line,
                                                          &sparsemax_line, &entmax15_line, &tanhmax_line};
@@ -225,8 +227,8 @@ static inline void transpose(float *to, const float *from, size_t from_row, size
 
 /* ==== model ======================================================================================================= */
 
-/* MultiMax has eight scalars, the temperature is the ninth. The last set of them is that of the output layer. */
-enum { WIDEST = QKV > HIDDEN ? QKV : HIDDEN, HEAT = 8, SCALARS, OUTPUT = MAX_LAYERS, MODULATORS };
+/* MultiMax has eight scalars, then come temperature and alpha. The last set of them is that of the output layer. */
+enum { WIDEST = QKV > HIDDEN ? QKV : HIDDEN, HEAT = 8, ALPHA, SCALARS, OUTPUT = MAX_LAYERS, MODULATORS };
 
 struct layer {                    /* of each matrix, the last row is the bias */
     float qkv[(WIDTH + 1) * QKV]; /* queries, keys, values; in each, head by head */
@@ -238,8 +240,8 @@ struct layer {                    /* of each matrix, the last row is the bias */
 struct network {
     float patch[PATCH * WIDTH], position[TOKENS * WIDTH], output[(WIDTH + 1) * CLASSES];
     struct layer layer[MAX_LAYERS];
-    float modulator[MODULATORS]
-                   [SCALARS]; /* t_b, t_d, b, d, each of order 1 and 2, and the logarithm of 1/temperature */
+    float modulator[MODULATORS][SCALARS]; /* t_b, t_d, b, d, each of order 1 and 2, the logarithm of 1/temperature, and
+                                             z of alpha = 1 + 1 / (1 + exp(-z)) */
 };
 
 /* Values, gradients and moments of the optimiser: the same names, or one array. */
@@ -262,7 +264,19 @@ struct setup {
     int order, terms;       /* of MultiMax, in both places */
     int layers, learn_heat; /* learn_heat: the temperature of the attention is learned, from `temperature` on */
     double temperature;
+    int learn_alpha;  /* of entmax, a layer, from 1.5 on */
+    double parameter; /* of the attention: alpha of entmax, q of sparsehourglass, k of topk */
 };
+
+/* "entmax:1.25" */
+static inline void attention_name(char name[32], const struct setup *s) {
+    int length = snprintf(name, 32, "%s", function_name[s->attention]);
+    if (s->learn_alpha) {
+        snprintf(name + length, (size_t)(32 - length), ":learned");
+    } else if (s->parameter > 0) {
+        snprintf(name + length, (size_t)(32 - length), ":%g", s->parameter);
+    }
+}
 
 struct model {
     struct setup setup;
@@ -348,15 +362,19 @@ struct workspace {
 
 static inline double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* y = function(scale * x): attention weights, or the probabilities of the output layer */
-static inline void apply(float *y, const float *x, int function, const mmax_multimax_params *p, double epsilon,
+/* y = function(scale * x): attention weights, or the probabilities of the output layer; parameter: epsilon, k, alpha or q */
+static inline void apply(float *y, const float *x, int function, const mmax_multimax_params *p, double parameter,
                          mmax_shape s) {
     switch (function) {
     case SOFTMAX: check(mmax_softmax_f32(y, x, s)); break;
     case MULTIMAX: check(mmax_multimax_f32(y, x, p, s)); break;
-    case EVSOFTMAX: check(mmax_evsoftmax_f32(y, x, epsilon, s)); break;
+    case EVSOFTMAX: check(mmax_evsoftmax_f32(y, x, parameter, s)); break;
     case SPARSEMAX: check(mmax_sparsemax_f32(y, x, s)); break;
     case ENTMAX15: check(mmax_entmax15_f32(y, x, s)); break;
+    case TOPK: check(mmax_topk_f32(y, x, (size_t)parameter, s)); break;
+    case ENTMAX: check(mmax_entmax_f32(y, x, parameter, s)); break;
+    case SIGSOFTMAX: check(mmax_sigsoftmax_f32(y, x, s)); break;
+    case SPARSEHOURGLASS: check(mmax_sparsehourglass_f32(y, x, parameter, s)); break;
     default: check(mmax_tanhmax_f32(y, x, s)); break;
     }
 }
@@ -383,6 +401,14 @@ static inline void normalise(struct norm *norm, const float *x, size_t rows) {
     }
 }
 
+static inline double logistic(double z) { return 1 / (1 + exp(-z)); }
+
+static inline double parameter_of(const struct model *model, size_t l, int training) {
+    return model->setup.attention == EVSOFTMAX && training ? EVSOFTMAX_EPSILON
+           : model->setup.learn_alpha                      ? 1 + logistic((double)model->value.net.modulator[l][ALPHA])
+                                                           : model->setup.parameter;
+}
+
 /* All rows of attention scores of n images in one batch; the library applies the scale. */
 static inline mmax_shape score_shape(const struct model *model, size_t l, size_t n) {
     mmax_shape s = mmax_rows(n * HEADS * TOKENS, TOKENS);
@@ -402,7 +428,7 @@ static inline void attention_forward(const struct model *model, struct workspace
                                      int training) {
     struct activations *a = &work->layer[l];
     mmax_multimax_params p = params_of(model->value.net.modulator[l], model->setup.order);
-    double epsilon = training ? EVSOFTMAX_EPSILON : 0;
+    double parameter = parameter_of(model, l, training);
     clear(a->score, n * HEADS * SQUARE);
     for (size_t head = 0; head < n * HEADS; ++head) {
         const float *query = a->qkv + query_place(head);
@@ -411,7 +437,7 @@ static inline void attention_forward(const struct model *model, struct workspace
         product(a->score + head * SQUARE, TOKENS, rows_of(query, QKV), keys, TOKENS, TOKENS, HEAD_DIM, TOKENS);
     }
     work->seconds_in_function -= seconds();
-    apply(a->weight, a->score, model->setup.attention, &p, epsilon, score_shape(model, l, n));
+    apply(a->weight, a->score, model->setup.attention, &p, parameter, score_shape(model, l, n));
     work->seconds_in_function += seconds();
 }
 
@@ -524,17 +550,23 @@ static inline void apply_backward(struct model *model, struct workspace *work, s
     const struct activations *a = &work->layer[l];
     const float *x = a->score, *y = a->weight;
     float *g = work->back_score;
-    double heat = 0;
+    double heat = 0, alpha = 0, parameter = parameter_of(model, l, 1), slope;
     mmax_multimax_params p = params_of(model->value.net.modulator[l], model->setup.order);
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
     mmax_shape s = score_shape(model, l, n);
     work->seconds_in_function -= seconds();
     switch (model->setup.attention) {
+    case TOPK:
     case SOFTMAX: check(mmax_softmax_backward_f32(g, g, y, s)); break;
     case MULTIMAX: check(mmax_multimax_backward_f32(g, &gp, g, y, x, &p, s)); break;
     case EVSOFTMAX: check(mmax_evsoftmax_backward_f32(g, g, y, s)); break;
     case SPARSEMAX: check(mmax_sparsemax_backward_f32(g, g, y, s)); break;
     case ENTMAX15: check(mmax_entmax15_backward_f32(g, g, y, s)); break;
+    case ENTMAX:
+        check(mmax_entmax_backward_f32(g, model->setup.learn_alpha ? &alpha : NULL, g, y, parameter, s));
+        break;
+    case SIGSOFTMAX: check(mmax_sigsoftmax_backward_f32(g, g, y, x, s)); break;
+    case SPARSEHOURGLASS: check(mmax_sparsehourglass_backward_f32(g, NULL, g, y, x, parameter, s)); break;
     default: check(mmax_tanhmax_backward_f32(g, g, y, x, s)); break;
     }
     work->seconds_in_function += seconds();
@@ -542,6 +574,8 @@ static inline void apply_backward(struct model *model, struct workspace *work, s
     /* d loss / d log(scale) = sum of the scores times their gradients, for every function */
     for (size_t i = 0; i < s.rows * s.cols && model->setup.learn_heat; ++i) { heat += (double)g[i] * (double)x[i]; }
     model->gradient.net.modulator[l][HEAT] += (float)heat;
+    slope = (parameter - 1) * (2 - parameter); /* of alpha, with respect to its z */
+    model->gradient.net.modulator[l][ALPHA] += (float)(alpha * slope);
 }
 
 /* Adds to the gradient of matrix and bias, writes that of x. */

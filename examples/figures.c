@@ -218,6 +218,29 @@ static struct point in_tradeoff(const struct panel *panel, const double *y) {
     return at;
 }
 
+/* EntMax from alpha = 1, SoftMax, by way of EntMax-1.5 and SparseMax to 4; and top-k, k = 3 (SoftMax), 2, 1 */
+static void draw_families(FILE *svg, const struct panel *panel) {
+    enum { ALPHAS = 61 };
+    double y[INPUTS][ENTRIES], across[ALPHAS], up[ALPHAS];
+    struct point at;
+    for (int i = 0; i < ALPHAS; ++i) {
+        check(mmax_entmax_f64(y[0], input[0], 1 + i / 20.0, inputs_at(1)));
+        at = metrics_of(y[0]);
+        across[i] = at.x;
+        up[i] = at.y;
+    }
+    svg_curve(svg, panel, &entmax15_line, across, up, 1, ALPHAS);
+    for (int k = ENTRIES; k > 0; --k) {
+        check(mmax_topk_f64(y[0], input[0], (size_t)k, inputs_at(1)));
+        at = metrics_of(y[0]);
+        across[ENTRIES - k] = at.x;
+        up[ENTRIES - k] = at.y;
+    }
+    svg_curve(svg, panel, &more_line[1], across, up, 1, ENTRIES);
+    svg_key(svg, panel->left + 20, panel->top + panel->height - 62, &entmax15_line, "EntMax, &#945; = 1 to 4");
+    svg_key(svg, panel->left + 20, panel->top + panel->height - 36, &more_line[1], "top-k, k = 3, 2, 1");
+}
+
 static void draw_tradeoff(FILE *svg, const struct learned *learned) {
     static const struct panel panel = {64, 48, 432, 332, {0, 0}, {1, 1}};
     static const double step[2] = {0.2, 0.2}, marked[] = {0.3, 0.5, 1, 2, 5};
@@ -236,6 +259,7 @@ static void draw_tradeoff(FILE *svg, const struct learned *learned) {
         fprintf(svg, "\"/>\n");
         from = to;
     }
+    draw_families(svg, &panel);
     for (size_t i = 0; i < sizeof marked / sizeof *marked; ++i) {
         softmax_at(y, marked[i]);
         to = in_tradeoff(&panel, y[0]);
@@ -250,7 +274,8 @@ static void draw_tradeoff(FILE *svg, const struct learned *learned) {
         apply(y[0], input[0], f, &learned->vision[HIDDEN_LAYER - 1], inputs_at(1));
         to = in_tradeoff(&panel, y[0]);
         svg_marker(svg, to.x, to.y, f);
-        svg_text(svg, to.x, to.y + (f == ENTMAX15 ? 24 : -16), "middle", "%s", style[f].name);
+        svg_text(svg, to.x - (f == ENTMAX15 ? 14 : 0), to.y + (f == ENTMAX15 ? 24 : -16), "middle", "%s",
+                 style[f].name);
     }
     svg_text(svg, panel.left + panel.width / 2, 420, "middle", "multi-modality");
     svg_vertical(svg, 20, panel.top + panel.height / 2, "sparsity");
@@ -354,7 +379,7 @@ static const char usage[] =
     "Writes figures in the manner of the MultiMax paper to the directory DIR:\n"
     "\n"
     "  simplex.svg              Figure 1a: weights of three entries on the simplex\n"
-    "  tradeoff.svg             Figure 1b: sparsity against multi-modality\n"
+    "  tradeoff.svg             Figure 1b: sparsity against multi-modality, with EntMax over alpha and top-k\n"
     "  two_entries.svg          Figure 2: weight of the first of two entries\n"
     "  modulators_vision.svg    Figure 3: the modulators of Table 7 against the identity\n"
     "  modulators_language.svg  Figure 10: the modulators of Table 8 against the identity\n"

@@ -338,7 +338,7 @@ int main(int argc, char **argv) {
            "function  layer    mean   std    mean   std    mean   std      0  <0.001    >0.1    mean   std\n",
            o.layers, o.seeds, o.epochs);
     for (int f = 0; f < FUNCTIONS; ++f) {
-        struct setup setup = {f, SOFTMAX, 2, TERMS_BD, o.layers, 0, 1};
+        struct setup setup = {f, SOFTMAX, 2, TERMS_BD, o.layers, 0, 1, 0, 0};
         if (o.function == FUNCTIONS || o.function == f) {
             drawn[f] = 1;
             train_and_measure(t, &result[f], &setup, o.seeds);

@@ -12,9 +12,24 @@
 #define PROGRAM "reweight"
 #include "common.h"
 
-enum { SOFTMAX, MULTIMAX, SPARSEMAX, ENTMAX15, EVSOFTMAX, TANHMAX, FUNCTIONS, ALL = FUNCTIONS };
-static const char *const function_name[] = {"softmax",   "multimax", "sparsemax", "entmax15",
-                                            "evsoftmax", "tanhmax",  "all"};
+/* "all" are those before it. */
+enum {
+    SOFTMAX,
+    MULTIMAX,
+    SPARSEMAX,
+    ENTMAX15,
+    EVSOFTMAX,
+    TANHMAX,
+    ALL,
+    TOPK,
+    ENTMAX,
+    SIGSOFTMAX,
+    SPARSEHOURGLASS,
+    FUNCTIONS
+};
+static const char *const function_name[] = {"softmax",        "multimax", "sparsemax", "entmax15", "evsoftmax",
+                                            "tanhmax",        "all",      "topk",      "entmax",   "sigsoftmax",
+                                            "sparsehourglass"};
 
 #define METRIC_REFERENCE 0.01 /* of sparsity */
 
@@ -46,6 +61,7 @@ struct options {
     int function, print, f64, causal;
     mmax_multimax_params params;
     double scale;
+    double parameter;     /* k of topk, alpha of entmax, q of sparsehourglass */
     const char *path;     /* NULL: the standard input */
     const char *svg_path; /* NULL: no drawing */
 };
@@ -57,7 +73,8 @@ static const char usage[] = "usage: reweight [options] [FILE]\n"
                             "and inf make their row nan. Rows may differ in length.\n"
                             "\n"
                             "  --function NAME   softmax, multimax, sparsemax, entmax15, evsoftmax,\n"
-                            "                    tanhmax or all (all)\n"
+                            "                    tanhmax or all of these (all); or topk:K (4),\n"
+                            "                    entmax:ALPHA (1.25), sigsoftmax, sparsehourglass:Q (1)\n"
                             "  --print WHAT      weights or table (one function: weights; all: table)\n"
                             "  --layer MODEL:N   MultiMax as published: deit-small:1 to deit-small:12,\n"
                             "                    language-transformer:1 to :6 (deit-small:7)\n"
@@ -163,7 +180,7 @@ static void read_options(struct options *o, int argc, char **argv) {
                              *const precision_word[] = {"f32", "f64"};
     int order = 0, chosen = -1; /* of --layer and --params, if any */
     for (int i = 1; i < argc; ++i) {
-        const char *option = argv[i], *value = NULL;
+        const char *option = argv[i], *value = NULL, *parameter;
         if (option[0] != '-' || strcmp(option, "-") == 0) {
             if (o->path != NULL) { fail("one file at a time: '%s' or '%s'", o->path, option); }
             o->path = option;
@@ -179,7 +196,10 @@ static void read_options(struct options *o, int argc, char **argv) {
             chosen = kind;
         }
         switch (kind) {
-        case FUNCTION: o->function = word_value(option, value, function_name, FUNCTIONS + 1); break;
+        case FUNCTION:
+            o->function = name_value(option, value, function_name, FUNCTIONS, &parameter);
+            o->parameter = parameter_value(option, function_name[o->function], parameter);
+            break;
         case PRINT: o->print = PRINT_WEIGHTS + word_value(option, value, print_word, 2); break;
         case LAYER: o->params = layer_value(value); break;
         case PARAMS: o->params = params_value(value); break;
@@ -299,16 +319,20 @@ static int read_row(struct row *row, struct input *in, int f64) {
 
 /* ==== reweighting ================================================================================================= */
 
-#define DEFINE_APPLY(T, real)                                                                                         \
-    static mmax_status apply_##T(real *y, const real *x, int function, const mmax_multimax_params *p, mmax_shape s) { \
-        switch (function) {                                                                                           \
-        case SOFTMAX: return mmax_softmax_##T(y, x, s);                                                               \
-        case MULTIMAX: return mmax_multimax_##T(y, x, p, s);                                                          \
-        case SPARSEMAX: return mmax_sparsemax_##T(y, x, s);                                                           \
-        case ENTMAX15: return mmax_entmax15_##T(y, x, s);                                                             \
-        case EVSOFTMAX: return mmax_evsoftmax_##T(y, x, 0, s);                                                        \
-        default: return mmax_tanhmax_##T(y, x, s);                                                                    \
-        }                                                                                                             \
+#define DEFINE_APPLY(T, real)                                                                                   \
+    static mmax_status apply_##T(real *y, const real *x, int function, const struct options *o, mmax_shape s) { \
+        switch (function) {                                                                                     \
+        case SOFTMAX: return mmax_softmax_##T(y, x, s);                                                         \
+        case MULTIMAX: return mmax_multimax_##T(y, x, &o->params, s);                                           \
+        case SPARSEMAX: return mmax_sparsemax_##T(y, x, s);                                                     \
+        case ENTMAX15: return mmax_entmax15_##T(y, x, s);                                                       \
+        case EVSOFTMAX: return mmax_evsoftmax_##T(y, x, 0, s);                                                  \
+        case TOPK: return mmax_topk_##T(y, x, (size_t)o->parameter, s);                                         \
+        case ENTMAX: return mmax_entmax_##T(y, x, o->parameter, s);                                             \
+        case SIGSOFTMAX: return mmax_sigsoftmax_##T(y, x, s);                                                   \
+        case SPARSEHOURGLASS: return mmax_sparsehourglass_##T(y, x, o->parameter, s);                           \
+        default: return mmax_tanhmax_##T(y, x, s);                                                              \
+        }                                                                                                       \
     }
 DEFINE_APPLY(f32, float)
 DEFINE_APPLY(f64, double)
@@ -324,11 +348,14 @@ static void check_numbers(const struct options *o) {
     }
 }
 
+static int is_wanted(const struct options *o, int function) {
+    return o->function == ALL ? function < ALL : o->function == function;
+}
+
 static void reweight(struct row *row, int function, const struct options *o) {
     mmax_shape s = mmax_row(row->active);
     s.scale = o->scale;
-    check(o->f64 ? apply_f64(row->y, row->x, function, &o->params, s)
-                 : apply_f32(row->y32, row->x32, function, &o->params, s));
+    check(o->f64 ? apply_f64(row->y, row->x, function, o, s) : apply_f32(row->y32, row->x32, function, o, s));
     for (size_t i = 0; i < row->cols; ++i) {
         row->y[i] = i >= row->active ? 0 : o->f64 ? row->y[i] : (double)row->y32[i];
         row->size[i] = fabs(row->y[i]);
@@ -493,7 +520,7 @@ static void svg_write(FILE *svg, const struct options *o) {
     size_t rows = chart.rows < CHART_ROWS ? (size_t)chart.rows : CHART_ROWS;
     int shown[FUNCTIONS], count = 0;
     for (int f = 0; f < FUNCTIONS; ++f) {
-        if (o->function == ALL || o->function == f) { shown[count++] = f; }
+        if (is_wanted(o, f)) { shown[count++] = f; }
     }
     double width = left + count * panel_width,
            height = top_margin + (double)rows * band_height + (chart.rows > rows ? 16 : -8);
@@ -517,7 +544,7 @@ static void show(struct row *row, const struct options *o) {
         printf("    row  function    entries   support   entropy   largest   sparsity   multi-modality\n");
     }
     for (int f = 0; f < FUNCTIONS; ++f) {
-        if (o->function == ALL || o->function == f) {
+        if (is_wanted(o, f)) {
             reweight(row, f, o);
             if (o->print == PRINT_WEIGHTS) { print_weights(row, f, o); }
             if (o->print == PRINT_TABLE || o->svg_path != NULL) {
@@ -531,7 +558,7 @@ static void show(struct row *row, const struct options *o) {
 }
 
 int main(int argc, char **argv) {
-    struct options o = {ALL, PRINT_DEFAULT, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, NULL, NULL};
+    struct options o = {ALL, PRINT_DEFAULT, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, 0, NULL, NULL};
     struct input in = {stdin, "the standard input", 0, NULL, 0, 0};
     struct row row = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
     FILE *svg = NULL; /* opened before the rows are read, so that a wrong directory shows at once */

@@ -119,9 +119,10 @@ static void start(struct model *model, struct workspace *work, const struct setu
 
 /* The derivative of the loss by one scalar: what backward() says against a central difference. */
 static void test_gradients(struct model *model, struct workspace *work) {
-    static const int function[] = {SOFTMAX, MULTIMAX, SPARSEMAX, ENTMAX15, TANHMAX}; /* evsoftmax jumps */
+    static const int function[] = {SOFTMAX, MULTIMAX, SPARSEMAX,  ENTMAX15,
+                                   TANHMAX, ENTMAX,   SIGSOFTMAX, SPARSEHOURGLASS}; /* evsoftmax jumps */
     for (size_t f = 0; f < sizeof function / sizeof *function; ++f) {
-        struct setup setup = {function[f], SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 1, 0.8};
+        struct setup setup = {function[f], SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 1, 0.8, function[f] == ENTMAX, 0.5};
         start(model, work, &setup);
         mean_loss(model, work);
         backward(model, work, IMAGES);
@@ -145,7 +146,7 @@ static void test_gradients(struct model *model, struct workspace *work) {
 static void test_setup(struct model *model, struct workspace *work) {
     for (int order = 1; order <= 2; ++order) {
         for (int terms = TERMS_B; terms <= TERMS_BD; ++terms) {
-            struct setup setup = {MULTIMAX, MULTIMAX, order, terms, TEST_LAYERS, terms == TERMS_D, 2};
+            struct setup setup = {MULTIMAX, MULTIMAX, order, terms, TEST_LAYERS, terms == TERMS_D, 2, 0, 0};
             start(model, work, &setup);
             CLOSE(score_shape(model, 0, 1).scale * sqrt(HEAD_DIM), 0.5, TINY);
             mean_loss(model, work);

@@ -143,7 +143,9 @@ static void keep_maps(struct trainer *t, struct result *result) {
 
 /* "multimax attention, softmax output" */
 static void name_of(char name[80], const struct setup *setup) {
-    snprintf(name, 80, "%s attention, %s output", function_name[setup->attention], function_name[setup->output]);
+    char attention[32];
+    attention_name(attention, setup);
+    snprintf(name, 80, "%s attention, %s output", attention, function_name[setup->output]);
 }
 
 static void train_seed(struct trainer *t, struct result *result, int seed, int seeds) {
@@ -183,9 +185,9 @@ static double seed_mean(const struct result *result, int measure, int seeds) {
 }
 
 /* Name, mean and standard deviation of the test accuracy; no deviation for a single seed. */
-static void print_accuracy(const char *name, const struct result *result, int seeds) {
+static void print_accuracy(const char *name, int width, const struct result *result, int seeds) {
     struct spread s = spread_of(result->measure[ACCURACY], NULL, seeds);
-    printf("%-10s %7.2f %% ", name, 100 * s.mean);
+    printf("%-*s %7.2f %% ", width, name, 100 * s.mean);
     if (seeds > 1) {
         printf("%6.2f %%", 100 * s.std);
     } else {
@@ -194,7 +196,9 @@ static void print_accuracy(const char *name, const struct result *result, int se
 }
 
 static void print_attention_row(const struct result *result, int seeds) {
-    print_accuracy(function_name[result->setup.attention], result, seeds);
+    char name[32];
+    attention_name(name, &result->setup);
+    print_accuracy(name, 17, result, seeds);
     printf("%10.3f%16.3f%9.1f %%%11.2f ms%11.3f ms\n", seed_mean(result, SPARSITY, seeds),
            seed_mean(result, MULTIMODALITY, seeds), 100 * seed_mean(result, ZEROS, seeds), 1e3 * result->step_seconds,
            1e3 * result->function_seconds);
@@ -202,7 +206,7 @@ static void print_attention_row(const struct result *result, int seeds) {
 }
 
 static void print_head_row(const struct result *result, int seeds, int epochs) {
-    print_accuracy(function_name[result->setup.output], result, seeds);
+    print_accuracy(function_name[result->setup.output], 10, result, seeds);
     printf("%12.4f%15.2f%13.2f %%\n", result->curve_loss[epochs - 1], seed_mean(result, SUPPORT, seeds),
            100 * seed_mean(result, LOST, seeds));
     fflush(stdout);
@@ -221,12 +225,14 @@ static void print_parameters(const struct result *result, int output_layer, int 
     }
 }
 
-static void print_temperatures(const struct result *result, int seeds) {
-    printf("seed  temperature of each layer\n");
+/* Temperature or alpha of each layer */
+static void print_layers(const struct result *result, int seeds, int scalar) {
+    printf("seed  %s of each layer\n", scalar == HEAT ? "temperature" : "alpha");
     for (int seed = 0; seed < seeds; ++seed) {
         printf("%4d", seed + 1);
         for (int l = 0; l < result->setup.layers; ++l) {
-            printf("  %6.3f", exp(-(double)result->modulator[seed][l][HEAT]));
+            double value = (double)result->modulator[seed][l][scalar];
+            printf("  %6.3f", scalar == HEAT ? exp(-value) : 1 + logistic(value));
         }
         printf("\n");
     }
@@ -316,7 +322,7 @@ static void svg_image(FILE *svg, double x, double y, double pixel, const struct 
 
 /* A column for each digit: the image, and for each function the maps of the four heads. */
 static void svg_attention(FILE *svg, const struct result *result, int count, const struct dataset *data) {
-    const double left = 90, top = 34, field = 8.5, map = field * GRID, gap = 4, cell = 2 * map + gap + 14;
+    const double left = 130, top = 34, field = 8.5, map = field * GRID, gap = 4, cell = 2 * map + gap + 14;
     const double below = top + cell * (count + 1);
     svg_begin(svg, (int)(left + cell * CLASSES), (int)below + 40, "Attention maps on test images");
     fprintf(svg, "<g font-size=\"13\">\n");
@@ -324,7 +330,9 @@ static void svg_attention(FILE *svg, const struct result *result, int count, con
              result->setup.layers);
     svg_text(svg, left - 12, top + cell / 2, "end", "test image");
     for (int row = 0; row < count; ++row) {
-        svg_text(svg, left - 12, top + cell * (row + 1.5), "end", "%s", function_name[result[row].setup.attention]);
+        char name[32];
+        attention_name(name, &result[row].setup);
+        svg_text(svg, left - 12, top + cell * (row + 1.5), "end", "%s", name);
     }
     for (int class = 0; class < CLASSES; ++class) {
         double x = left + cell * class;
@@ -368,9 +376,9 @@ static void svg_axis(FILE *svg, const struct axis *axis, const char *title) {
     svg_text(svg, right, below, "middle", "%d", axis->epochs);
 }
 
-static void svg_epochs(FILE *svg, const struct axis *axis, const double *value, int kind) {
-    fprintf(svg, "<path fill=\"none\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\" d=\"",
-            function_line[kind]->colour, function_line[kind]->dashes);
+static void svg_epochs(FILE *svg, const struct axis *axis, const double *value, const struct line_style *line) {
+    fprintf(svg, "<path fill=\"none\" stroke-width=\"2\" stroke=\"%s\" stroke-dasharray=\"%s\" d=\"", line->colour,
+            line->dashes);
     for (int e = 0; e < axis->epochs; ++e) {
         double x = axis->left + axis->width * e / (axis->epochs > 1 ? axis->epochs - 1 : 1);
         fprintf(svg, "%c%.1f %.1f", e == 0 ? 'M' : 'L', x, axis_y(axis, value[e]));
@@ -390,15 +398,20 @@ static void svg_training(FILE *svg, const struct result *result, int count, int 
     }
     struct axis loss = {56, 40, 300, 240, log10(lowest) - 0.05, log10(highest) + 0.05, epochs};
     struct axis error = {420, 40, 300, 240, log10(least_error) - 0.1, 0, epochs};
-    svg_begin(svg, 860, 310, by_head ? "Training by output layer" : "Training by attention function");
+    svg_begin(svg, 900, 310, by_head ? "Training by output layer" : "Training by attention function");
     fprintf(svg, "<g font-size=\"13\">\n");
     svg_axis(svg, &loss, by_head ? "training loss (of each its own kind)" : "training loss");
     svg_axis(svg, &error, "share of test images misread");
     for (int i = 0; i < count; ++i) {
         int kind = by_head ? result[i].setup.output : result[i].setup.attention;
-        svg_epochs(svg, &loss, result[i].curve_loss, kind);
-        svg_epochs(svg, &error, result[i].curve_error, kind);
-        svg_key(svg, 742, error.top + 12 + 24 * i, function_line[kind], function_name[kind]);
+        const struct line_style *line =
+            kind < FUNCTIONS ? function_line[kind] : &more_line[(size_t)i % (sizeof more_line / sizeof *more_line)];
+        char name[32];
+        snprintf(name, sizeof name, "%s", function_name[kind]);
+        if (!by_head) { attention_name(name, &result[i].setup); }
+        svg_epochs(svg, &loss, result[i].curve_loss, line);
+        svg_epochs(svg, &error, result[i].curve_error, line);
+        svg_key(svg, 742, error.top + 12 + 24 * i, line, name);
     }
     fprintf(svg, "</g>\n");
     svg_end(svg);
@@ -436,7 +449,7 @@ static struct setup *study_add(struct study *s, const struct setup *base, const 
 static struct study study_of(int question, const struct setup *base) {
     static const double temperature[] = {1, 0.1, 0.5, 2, 10};
     static const char *const term_label[] = {"", "term b", "term d", "both terms"};
-    struct study s = {0, 10, {{0}}, {{0, 0, 0, 0, 0, 0, 0}}};
+    struct study s = {0, 10, {{0}}, {{0, 0, 0, 0, 0, 0, 0, 0, 0}}};
     char label[48];
     switch (question) {
     case STUDY_TEMPERATURE:
@@ -548,7 +561,11 @@ static void run_study(struct trainer *t, const struct study *study, int question
         const struct setup *setup = &study->setup[r];
         if (setup->learn_heat) {
             printf("\n%s\n", study->label[r]);
-            print_temperatures(&result[r], seeds);
+            print_layers(&result[r], seeds, HEAT);
+        }
+        if (setup->learn_alpha) {
+            printf("\n%s\n", study->label[r]);
+            print_layers(&result[r], seeds, ALPHA);
         }
         if (question == STUDIES && setup->attention == MULTIMAX) {
             printf("\nMultiMax parameters, learned from the identity (t = 1, b = d = 0)\n");
@@ -570,7 +587,10 @@ static const char usage[] =
     "Trains a two-layer transformer on 1,437 images of digits and tests it on 360 others, first with each attention\n"
     "function (output layer: softmax), then with each output layer (attention: softmax).\n"
     "\n"
-    "  --function NAME  softmax, multimax (order 2), evsoftmax, sparsemax, entmax15, tanhmax, all (default) or none\n"
+    "  --function LIST  softmax, multimax (order 2), evsoftmax, sparsemax, entmax15, tanhmax, topk:K, entmax:ALPHA,\n"
+    "                   entmax:learned, sigsoftmax, sparsehourglass:Q, with commas between them; or all, the first "
+    "six\n"
+    "                   (default), or none\n"
     "  --head NAME      output layer: softmax, multimax, evsoftmax, sparsemax, entmax15, all (default) or none\n"
     "  --svg DIR        write attention.svg, training.svg and heads.svg to DIR\n"
     "\n"
@@ -642,9 +662,11 @@ static const char *const option_name[] = {"--function", "--head",   "--svg",    
                                           "--study",    "--order",  "--terms",     "--temperature", "--layers",
                                           "--seeds",    "--epochs", "--smoothing", "--mixup",       "--data"};
 
+enum { MOST_CHOICES = 16 };
 struct options {
     const char *data_path, *svg_directory;
-    int function, head; /* ALL, NONE or one */
+    int functions, head;               /* head: ALL, NONE or one */
+    struct setup choice[MOST_CHOICES]; /* their attention alone */
     int study, seeds, epochs;
     double smoothing, mixup;
     struct setup setup;
@@ -659,14 +681,40 @@ static int kind_value(const char *option, const char *text, int kinds) {
                                        : word_value(option, text, function_name, kinds);
 }
 
+/* NAME, NAME:PARAMETER or entmax:learned */
+static void read_attention(struct setup *setup, const char *option, const char *text) {
+    const char *parameter;
+    setup->attention = name_value(option, text, function_name, ALL_FUNCTIONS, &parameter);
+    setup->learn_alpha = setup->attention == ENTMAX && parameter != NULL && strcmp(parameter, "learned") == 0;
+    setup->parameter = parameter_value(option, function_name[setup->attention], setup->learn_alpha ? NULL : parameter);
+}
+
+static void read_choices(struct options *o, const char *option, const char *text) {
+    o->functions = 0;
+    if (strcmp(text, "none") == 0) { return; }
+    while (strcmp(text, "all") == 0 && o->functions < FUNCTIONS) {
+        o->choice[o->functions].attention = o->functions;
+        ++o->functions;
+    }
+    while (o->functions < FUNCTIONS || strcmp(text, "all") != 0) {
+        char name[32];
+        size_t length = strcspn(text, ",");
+        if (o->functions == MOST_CHOICES) { fail("%s takes %d functions at most", option, MOST_CHOICES); }
+        snprintf(name, sizeof name, "%.*s", (int)length, text);
+        read_attention(&o->choice[o->functions++], option, name);
+        if (text[length] == '\0') { return; }
+        text += length + 1;
+    }
+}
+
 static void read_value(struct options *o, int which, const char *value) {
     static const char *const terms[] = {"b", "d", "bd"};
     const char *option = option_name[which];
     switch (which) {
-    case FUNCTION: o->function = kind_value(option, value, FUNCTIONS); break;
+    case FUNCTION: read_choices(o, option, value); break;
     case HEAD: o->head = kind_value(option, value, HEAD_KINDS); break;
     case SVG: o->svg_directory = value; break;
-    case ATTENTION: o->setup.attention = word_value(option, value, function_name, FUNCTIONS); break;
+    case ATTENTION: read_attention(&o->setup, option, value); break;
     case LAST_LAYER: o->setup.output = word_value(option, value, function_name, HEAD_KINDS); break;
     case STUDY: o->study = word_value(option, value, study_name, STUDIES); break;
     case ORDER: o->setup.order = integer_value(option, value, 1, 2); break;
@@ -736,7 +784,7 @@ static void print_title(const struct trainer *t, int seeds) {
 /* One question, or the one model of --attention and --output as a table of one row. */
 static void studies(struct trainer *t, const struct options *o) {
     char name[80];
-    struct study study = {0, 3, {{0}}, {{0, 0, 0, 0, 0, 0, 0}}};
+    struct study study = {0, 3, {{0}}, {{0, 0, 0, 0, 0, 0, 0, 0, 0}}};
     name_of(name, &o->setup);
     if (o->study != NONE) {
         struct setup base = o->setup;
@@ -758,21 +806,35 @@ static void studies(struct trainer *t, const struct options *o) {
 
 static int wanted(int asked, int kind) { return asked == ALL || asked == kind; }
 
+/* The result of an attention function, or NULL. */
+static const struct result *result_of(const struct result *result, const struct options *o, int kind) {
+    for (int i = 0; i < o->functions; ++i) {
+        if (o->choice[i].attention == kind) { return &result[i]; }
+    }
+    return NULL;
+}
+
 /* The first table and all that belongs to it. */
 static void attention_table(struct trainer *t, struct result *result, const struct options *o) {
-    int count = 0;
     struct setup setup = o->setup;
-    printf("\nattention     test accuracy                         weights      processor time per step\n"
-           "function      mean      std   sparsity  multi-modality   that are 0       all    the function\n");
-    for (int f = 0; f < FUNCTIONS; ++f) {
-        if (wanted(o->function, f)) {
-            setup.attention = f;
-            train(t, &result[count], &setup, o->seeds);
-            print_attention_row(&result[count++], o->seeds);
+    const struct result *learned;
+    printf("\nattention            test accuracy                         weights      processor time per step\n"
+           "function             mean      std   sparsity  multi-modality   that are 0       all    the function\n");
+    for (int i = 0; i < o->functions; ++i) {
+        setup.attention = o->choice[i].attention;
+        setup.learn_alpha = o->choice[i].learn_alpha;
+        setup.parameter = o->choice[i].parameter;
+        train(t, &result[i], &setup, o->seeds);
+        print_attention_row(&result[i], o->seeds);
+    }
+    for (int i = 0; i < o->functions; ++i) {
+        if (o->choice[i].learn_alpha) {
+            printf("\nentmax:learned, from alpha 1.5 on\n");
+            print_layers(&result[i], o->seeds, ALPHA);
         }
     }
-    if (wanted(o->function, MULTIMAX)) {
-        const struct result *learned = &result[count == 1 ? 0 : MULTIMAX];
+    learned = result_of(result, o, MULTIMAX);
+    if (learned != NULL) {
         printf("\nMultiMax parameters, learned from the identity (t = 1, b = d = 0)\n");
         print_parameters(learned, 0, o->seeds);
         printf("\nThe modulator sigma (o) and the identity (.), seed 1, over the range of the scaled test scores\n");
@@ -805,10 +867,10 @@ static void head_table(struct trainer *t, struct result *result, const struct re
 }
 
 static void tables(struct trainer *t, const struct options *o) {
-    struct result *result = allocate(FUNCTIONS + HEAD_KINDS, sizeof *result), *head_result = result + FUNCTIONS;
-    int functions = o->function == ALL ? FUNCTIONS : o->function != NONE;
+    struct result *result = allocate(MOST_CHOICES + HEAD_KINDS, sizeof *result), *head_result = result + MOST_CHOICES;
+    int functions = o->functions;
     int heads = o->head == ALL ? HEAD_KINDS : o->head != NONE;
-    const struct result *known = wanted(o->function, SOFTMAX) ? result : NULL;
+    const struct result *known = result_of(result, o, SOFTMAX);
     int runs = functions + heads - (known != NULL && wanted(o->head, SOFTMAX));
     t->layers = (double)runs * o->seeds * o->epochs * o->setup.layers;
     print_title(t, o->seeds);
@@ -822,8 +884,19 @@ static void tables(struct trainer *t, const struct options *o) {
 
 int main(int argc, char **argv) {
     struct trainer *t = allocate(1, sizeof *t);
-    struct options o = {
-        "examples/data/digits.csv", NULL, ALL, ALL, NONE, 3, 7, 0.1, 0, {SOFTMAX, SOFTMAX, 2, TERMS_BD, 2, 0, 1}, 0};
+    struct options o = {"examples/data/digits.csv",
+                        NULL,
+                        0,
+                        ALL,
+                        {{0, 0, 0, 0, 0, 0, 0, 0, 0}},
+                        NONE,
+                        3,
+                        7,
+                        0.1,
+                        0,
+                        {SOFTMAX, SOFTMAX, 2, TERMS_BD, 2, 0, 1, 0, 0},
+                        0};
+    read_choices(&o, "--function", "all");
     read_options(&o, argc, argv);
     t->smoothing = o.smoothing;
     t->mixup = o.mixup;

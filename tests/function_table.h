@@ -53,6 +53,7 @@ enum trait {
     PER_HEAD = 2048,    /* adds to one value a head */
     HAS_CAP = 4096,     /* epsilon is a cap: above 0 */
     TAKES_SINKS = 8192,
+    SELECTS = 16384, /* of equal entries some have weight, others none */
     FORWARD_ARRAYS = HAS_OUT | HAS_X,
     BACKWARD_ARRAYS = HAS_OUT | HAS_GY | HAS_Y,
     METRIC_ARRAYS = HAS_Y | HAS_X | HAS_EPSILON
@@ -78,6 +79,7 @@ typedef struct function {
     ADAPTER(entmax15, T, c->array[OUT], c->array[X], c->s)                                                      \
     ADAPTER(evsoftmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                                         \
     ADAPTER(tanhmax, T, c->array[OUT], c->array[X], c->s)                                                       \
+    ADAPTER(topk, T, c->array[OUT], c->array[X], 4, c->s)                                                       \
     ADAPTER(seglu, T, c->array[OUT], c->array[X], c->p, c->s)                                                   \
     ADAPTER(log_softmax, T, c->array[OUT], c->array[X], c->s)                                                   \
     ADAPTER(log_multimax, T, c->array[OUT], c->array[X], c->p, c->s)                                            \
@@ -97,8 +99,18 @@ typedef struct function {
     ADAPTER(entmax15_loss, T, c->per_row, c->array[OUT], c->array[X], c->t, c->s)                               \
     ADAPTER(multimodality, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->s)                           \
     ADAPTER(sparsity, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->reference, c->s)
+/* epsilon is alpha, or q */
+#define OTHER_ADAPTERS(T)                                                                         \
+    ADAPTER(entmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                              \
+    ADAPTER(sigsoftmax, T, c->array[OUT], c->array[X], c->s)                                      \
+    ADAPTER(sparsehourglass, T, c->array[OUT], c->array[X], c->epsilon, c->s)                     \
+    ADAPTER(entmax_backward, T, c->array[OUT], NULL, c->array[GY], c->array[Y], c->epsilon, c->s) \
+    ADAPTER(sigsoftmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->array[X], c->s)  \
+    ADAPTER(entmax_loss, T, c->per_row, c->array[OUT], c->array[X], c->epsilon, c->t, c->s)
 ADAPTERS(f32)
 ADAPTERS(f64)
+OTHER_ADAPTERS(f32)
+OTHER_ADAPTERS(f64)
 
 #define FUNCTION(title, T, size, kind, traits, order, epsilon, name, forward) \
     { title "_" #T, size, kind, (traits), order, epsilon, run_##name##_##T, run_##forward##_##T }
@@ -150,7 +162,25 @@ ADAPTERS(f64)
         FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                         \
         FUNCTION("sparsity", T, z, METRIC, METRIC_ARRAYS | HAS_REFERENCE, 0, 0, sparsity, softmax)
 
-static const function functions[] = {FUNCTIONS(f32, 4), FUNCTIONS(f64, 8)};
+/* Those that oracle.h knows nothing of, for programs that ask for them; test_more.c compares them with its own. */
+#if defined(WITH_MORE_FUNCTIONS)
+#    define OTHER_FUNCTIONS(T, z)                                                                                 \
+        , FUNCTION("topk(4)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS, 0, 0, topk, topk),           \
+            FUNCTION("entmax(1.25)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 1.25, entmax, entmax),       \
+            FUNCTION("entmax(3)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 3, entmax, entmax),             \
+            FUNCTION("sigsoftmax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sigsoftmax, sigsoftmax),    \
+            FUNCTION("sparsehourglass", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0.5, sparsehourglass,     \
+                     sparsehourglass),                                                                            \
+            FUNCTION("entmax_backward(1.25)", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 1.25, entmax_backward, entmax), \
+            FUNCTION("entmax_backward(3)", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 3, entmax_backward, entmax),       \
+            FUNCTION("sigsoftmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X, 0, 0, sigsoftmax_backward,   \
+                     sigsoftmax),                                                                                 \
+            FUNCTION("entmax_loss(1.25)", T, z, LOSS, FORWARD_ARRAYS, 0, 1.25, entmax_loss, entmax)
+#else
+#    define OTHER_FUNCTIONS(T, z)
+#endif
+static const function functions[] = {FUNCTIONS(f32, 4) OTHER_FUNCTIONS(f32, 4),
+                                     FUNCTIONS(f64, 8) OTHER_FUNCTIONS(f64, 8)};
 
 #define COUNT(a)             (sizeof(a) / sizeof(a)[0])
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)

@@ -5,6 +5,7 @@
  */
 #define _POSIX_C_SOURCE 200112L
 
+#define WITH_MORE_FUNCTIONS
 #include "function_table.h"
 
 #if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)

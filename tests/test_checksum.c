@@ -8,6 +8,7 @@
  * Scores, gradients and weights come from integers: no function of libm, and no result of the library, is in the corpus,
  * so a difference names the function that made it. NaN counts as one value, whatever its sign and payload.
  */
+#define WITH_MORE_FUNCTIONS
 #include "function_table.h"
 
 #include "tables.h"

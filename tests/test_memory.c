@@ -6,6 +6,7 @@
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
 #define _DARWIN_C_SOURCE
 
+#define WITH_MORE_FUNCTIONS
 #include "function_table.h"
 
 #if defined(__unix__) || defined(__APPLE__)

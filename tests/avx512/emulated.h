@@ -60,6 +60,15 @@
         const __m512i zero = {0};                                                                                      \
         return emu_mask_blend_##epi(k, zero, a);                                                                       \
     }                                                                                                                  \
+    static inline __m512i emu_maskz_compress_##epi(mask k, __m512i a) {                                                \
+        ivec v = {0}, from = (ivec)a;                                                                                  \
+        int n = 0;                                                                                                     \
+        EACH if (k >> i & 1) v[n++] = from[i];                                                                         \
+        return (__m512i)v;                                                                                             \
+    }                                                                                                                  \
+    static inline __m512i emu_mask_add_##epi(__m512i n, mask k, __m512i a, __m512i b) {                                \
+        return emu_mask_blend_##epi(k, n, (__m512i)((ivec)a + (ivec)b));                                               \
+    }                                                                                                                  \
     static inline __m512i emu_permutexvar_##epi(__m512i n_, __m512i a) {                                               \
         ivec v = (ivec)n_, from = (ivec)a;                                                                             \
         EACH v[i] = from[v[i] & (int_t)(sizeof v / sizeof v[0] - 1)];                                                  \
@@ -102,18 +111,23 @@ static inline __m512i emu_loadu_si512(const void *p) {
 #define _mm512_maskz_mul_pd      emu_maskz_mul_pd
 #undef _mm512_cmp_ps_mask
 #undef _mm512_cmp_pd_mask
-#define _mm512_cmp_ps_mask       emu_cmp_ps
-#define _mm512_cmp_pd_mask       emu_cmp_pd
-#define _mm512_cmpgt_epi32_mask  emu_cmpgt_epi32
-#define _mm512_cmpgt_epi64_mask  emu_cmpgt_epi64
-#define _mm512_mask_blend_epi32  emu_mask_blend_epi32
-#define _mm512_mask_blend_epi64  emu_mask_blend_epi64
-#define _mm512_maskz_mov_epi32   emu_maskz_mov_epi32
-#define _mm512_maskz_mov_epi64   emu_maskz_mov_epi64
-#define _mm512_permutexvar_epi32 emu_permutexvar_epi32
-#define _mm512_permutexvar_epi64 emu_permutexvar_epi64
+#define _mm512_cmp_ps_mask          emu_cmp_ps
+#define _mm512_cmp_pd_mask          emu_cmp_pd
+#define _mm512_cmpgt_epi32_mask     emu_cmpgt_epi32
+#define _mm512_cmpgt_epi64_mask     emu_cmpgt_epi64
+#define _mm512_mask_blend_epi32     emu_mask_blend_epi32
+#define _mm512_mask_blend_epi64     emu_mask_blend_epi64
+#define _mm512_maskz_mov_epi32      emu_maskz_mov_epi32
+#define _mm512_maskz_mov_epi64      emu_maskz_mov_epi64
+#define _mm512_maskz_compress_epi32 emu_maskz_compress_epi32
+#define _mm512_maskz_compress_epi64 emu_maskz_compress_epi64
+#define _mm512_mask_add_epi32       emu_mask_add_epi32
+#define _mm512_mask_add_epi64       emu_mask_add_epi64
+#define _mm512_permutexvar_epi32    emu_permutexvar_epi32
+#define _mm512_permutexvar_epi64    emu_permutexvar_epi64
 #undef _mm512_extractf32x8_ps
 #define _mm512_extractf32x8_ps    emu_half
 #define _mm512_castps512_ps256(a) emu_half(a, 0)
 #define _mm512_cvtps_pd           emu_cvtps_pd
 #define _mm512_loadu_si512        emu_loadu_si512
+#define _mm512_storeu_si512(p, v) memcpy(p, &(__m512i[1]){v}, 64)
