@@ -463,6 +463,7 @@ static void check_loss(const input *in, const call *c) {
         total += get(f, c->t.q, i);
     }
     near += c->t.q ? 2 * fabsl(total - 1) : 0;
+    if (!(total <= row.o.largest)) { return; } /* q has NaN */
     if (target < 0 || (c->t.weights && *c->t.weights == 0)) {
         CHECK(bits_of(loss) == 0, ROW_AT "an ignored row has loss %g", ROW_ARGS(0), loss);
         for (size_t i = 0; i < row.n; ++i) {
