@@ -246,7 +246,7 @@ static void check_nan(const topk_type *t, size_t n, size_t k, size_t at, special
     CHECK(t->pick(w_, index_, x_, k, (int)(at & 1), mmax_row(n)) == MMAX_OK, HERE, HERE_ARGS("NaN"));
     for (size_t i = 0; i < n; ++i) {
         const int masked = is_special(t->f, x_, i, MINUS_INF);
-        good &= masked ? get_bits(t->f, y_, i) == 0 : is_special(t->f, y_, i, QUIET_NAN);
+        good &= masked ? (int)(get_bits(t->f, y_, i) == 0) : is_special(t->f, y_, i, QUIET_NAN);
         if (!masked && active < k) { good &= index_[active] == i && is_special(t->f, w_, active, QUIET_NAN); }
         active += !masked;
     }
