@@ -11,17 +11,15 @@ def m(name, old, new, tests):
 
 
 # ==== scalars ====
-m("exp in double: a coefficient", "6.61375632143793436117e-05", "6.61375632143793436117e-06", "more attention losses")
-m("exp in double: ln 2's rest is added", "1 - ((low - (r * c) / (2 - c)) - high)", "1 - ((-low - (r * c) / (2 - c)) - high)",
-  "more attention losses")
+m("exp in double: ln 2's rest is added", "1 - ((low - (r * c) / (2 - c)) - high)",
+  "1 - ((-low - (r * c) / (2 - c)) - high)", "more attention losses")
 m("exp_rest: one term is left out", "for (int i = 20; i > 1; --i) { sum = (1 + z * sum) / i; }",
   "for (int i = 20; i > 1; --i) { sum = (1 + (i == 5 ? 0 : z * sum)) / i; }", "more")
-m("exp in double: 0 far too early", "least = -708.39641853226408", "least = -70.39641853226408", "attention more losses")
 m("two sum: what is lost has the other sign", "*lost += (*total - (whole - shadow)) + (term - shadow);",
   "*lost -= (*total - (whole - shadow)) + (term - shadow);", "forward losses")
-m("hash: another shift", "a = (a ^ (a >> 27))", "a = (a ^ (a >> 26))", "golden more")
-m("table of 2^(j/8): one entry", "0x3f785489, 0x3f761e06, 0x3f7526f5, 0x3f758c40,\n                                           0x3f776d6e",
-  "0x3f78548f, 0x3f761e06, 0x3f7526f5, 0x3f758c40,\n                                           0x3f776d6e", "forward")
+m("table of 2^(j/8): one entry", "0x3f785489, 0x3f761e06, 0x3f7526f5, 0x3f758c40,\n"
+  "                                           0x3f776d6e", "0x3f78548f, 0x3f761e06, 0x3f7526f5, 0x3f758c40,\n"
+  "                                           0x3f776d6e", "forward")
 
 # ==== checks ====
 m("scale: 2^61 passes", "0x43b0000000000000 - 0x3c30000000000000", "0x43c0000000000000 - 0x3c30000000000000",
@@ -32,81 +30,76 @@ m("range: NaN passes", "!mmax_is_nan_f64(a) && a >= low && a <= high ? MMAX_OK",
   "special_cases")
 m("params: what rounds to infinity passes", "a < 3.4028235677973366e38 &&", "a <= 3.4028235677973366e38 &&",
   "special_cases")
-m("params: what is beyond -max passes", "a > -3.4028235677973366e38)", "a > -1e300)", "special_cases")
-m("params: order 3 passes", "p->order == 1 || p->order == 2;", "p->order == 1 || p->order == 2 || p->order == 3;",
-  "special_cases")
-m("params: a bad d passes", "mmax_fits(p->b[i], size) &&\n               mmax_fits(p->d[i], size);",
+m("params: a bad d passes", "mmax_fits(p->b[i], size) &&\n" "               mmax_fits(p->d[i], size);",
   "mmax_fits(p->b[i], size);", "special_cases")
 m("params: order 1 reads the second ones", "good && i < p->order; ++i", "good && i < 2; ++i", "special_cases api")
-m("targets: grad_scale 0 is not 1", "{ t->grad_scale = 1; }", "{ t->grad_scale = 2; }", "losses api")
 m("targets: smoothing 1 passes", "t->label_smoothing < 1)", "t->label_smoothing <= 1)", "special_cases")
 m("targets: index and q both pass", " || (t->index && t->q)) {", ") {", "special_cases losses attention")
 m("targets: a loss takes attention", "|| s->attention || (t->index", "|| (t->index", "special_cases attention losses")
 m("targets: class n passes", "(size_t)index >= end)", "(size_t)index > end)", "special_cases")
-m("targets: a class before the start passes", "((size_t)index < start || (size_t)index >= end)", "((size_t)index >= end)",
-  "attention special_cases")
-m("targets: a negative weight passes", " || t->weights[row] < 0)) { return 0; }", ")) { return 0; }",
-  "attention special_cases losses")
+m("targets: a class before the start passes", "((size_t)index < start || (size_t)index >= end)",
+  "((size_t)index >= end)", "attention special_cases")
 m("attention: masked above 0 passes", " || a->masked > 0 ||", " ||", "attention special_cases")
 m("attention: any function takes sinks", "(a->sinks && !(needs & MMAX_SINKS))", "0", "attention special_cases")
-m("attention: the last head is not checked", "for (size_t h = 0; h < heads; ++h) {\n        double scale",
-  "for (size_t h = 0; h + 1 < heads; ++h) {\n        double scale", "attention special_cases")
-m("attention: an infinite slope passes", "(a->slopes && !mmax_fits(a->slopes[h], size)) ||", "", "attention special_cases")
-m("attention: a sink of +inf passes", "sink == 0x7ff0000000000000 ||", "", "attention special_cases")
+m("attention: the last head is not checked", "for (size_t h = 0; h < heads; ++h) {\n" "        double scale",
+  "for (size_t h = 0; h + 1 < heads; ++h) {\n" "        double scale", "attention special_cases")
+m("attention: an infinite slope passes", "(a->slopes && !mmax_fits(a->slopes[h], size)) ||", "",
+  "attention special_cases")
 m("attention: a sink of NaN passes", "(sink & 0x7fffffffffffffff) > 0x7ff0000000000000) {", "0) {",
   "attention special_cases")
 m("alias: neighbours count as overlapping", ">= p_bytes + (q_bytes - 1);", "> p_bytes + (q_bytes - 1);",
   "special_cases memory")
-m("alias: one byte may overlap", "+ (q_bytes - 1) >= p_bytes + (q_bytes - 1);", "+ (q_bytes - 1) >= p_bytes + (q_bytes - 1) - 4;",
-  "special_cases")
 m("alias: interleaved rows must leave a gap", "offset < row || offset + row > a->stride;",
   "offset <= row || offset + row > a->stride;", "special_cases")
 m("alias: interleaved rows may overlap at the end", "offset < row || offset + row > a->stride;", "offset < row;",
   "special_cases")
-m("alias: the same pointer is enough for in place", "if (a->stride && a->stride == b->stride) {", "if (a->stride && (p == q || a->stride == b->stride)) {",
-  "special_cases")
-m("alias: any two outputs may be one", "return p == q ? !is_input :", "return p == q ? 0 :", "special_cases attention more losses")
+m("alias: the same pointer is enough for in place", "if (a->stride && a->stride == b->stride) {",
+  "if (a->stride && (p == q || a->stride == b->stride)) {", "special_cases")
+m("alias: any two outputs may be one", "return p == q ? !is_input :", "return p == q ? 0 :",
+  "special_cases attention more losses")
 m("alias: outputs are not compared with bias and q", "for (int j = 0; j < 10; ++j) {                /* bias",
   "for (int j = 0; j < 10; j = j == 3 ? 6 : j + 1) {                /* bias", "attention special_cases losses")
-m("alias: a loss is compared as one double", ": rows);\n    arrays[8]", ": 1);\n    arrays[8]", "special_cases losses")
-m("null: a metric without an output passes", "(!(needs & MMAX_PER_ROW) || a->per_row) &&", "", "special_cases api")
+m("alias: a loss is compared as one double", ": rows);\n" "    arrays[8]", ": 1);\n" "    arrays[8]",
+  "special_cases losses")
 m("null: gy is not asked for", "(!(needs & MMAX_GY) || a->gy) &&", "", "special_cases")
 m("null: targets are not asked for", " || a->t->index || a->t->q);", " || 1);", "special_cases losses")
-m("order: parameters before shapes", "if (s->cols > limit || rows >", "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n    if (s->cols > limit || rows >",
+m("order: parameters before shapes", "if (s->cols > limit || rows >",
+  "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit || rows >",
   "special_cases api")
-m("order: aliases before lengths", "for (size_t r = 0; r < rows; ++r) {\n        if (mmax_end_of",
-  "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; }\n    for (size_t r = 0; r < rows; ++r) {\n        if (mmax_end_of",
-  "special_cases api")
-m("shape: strides matter for one row", "*strides[i] == 0 || rows == 1 ? s->cols", "*strides[i] == 0 ? s->cols",
+m("order: aliases before lengths", "for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of",
+  "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; }\n"
+  "    for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of", "special_cases api")
+m("shape: strides of one row of bias or q matter", "count == 1 ? s->cols : of_each[i];", "of_each[i];",
+  "attention losses")
+m("shape: a stride below cols passes", "(stride < s->cols || (count", "(stride + 1 < s->cols || (count",
   "special_cases")
-m("shape: a stride below cols passes", "(stride < s->cols || (count", "(stride + 1 < s->cols || (count", "special_cases")
 m("shape: sizes may overflow", "count > 1 && stride > (limit - s->cols) / (count - 1)", "0", "special_cases")
-m("shape: so many columns pass", "s->cols > limit || rows > SIZE_MAX", "rows > SIZE_MAX", "special_cases")
 m("shape: a length of cols + 1 passes", "mmax_end_of(s, r) > s->cols ||", "mmax_end_of(s, r) > s->cols + 1 ||",
   "special_cases")
-m("shape: a start past the end passes", " || mmax_start_of(s, r) > mmax_end_of(s, r)) {", ") {", "attention special_cases")
+m("shape: a start past the end passes", " || mmax_start_of(s, r) > mmax_end_of(s, r)) {", ") {",
+  "attention special_cases")
 m("shape: k times rows may overflow", "a->k > limit / rows || s->cols", "s->cols", "topk special_cases")
 m("one row: any overlap passes", "in == a->out || mmax_are_apart(in, row, a->out, row)", "1", "special_cases api")
 m("one row: NULL params pass", "int good = !(a->needs & MMAX_PARAMS) || a->p;", "int good = 1;", "special_cases api")
 
 # ==== vector layer, walking, sums (AVX-512) ====
-m("least of two: NaN in the other place", "((mmax_vec)MMAX_R(min)(a, b))\n#        define mmax_max(a, b)             (",
-  "((mmax_vec)MMAX_R(min)(b, a))\n#        define mmax_max(a, b)             (", "special_cases forward")
-m("lt is le", "MMAX_CMP(cmp)(a, b, _CMP_LT_OQ)", "MMAX_CMP(cmp)(a, b, _CMP_LE_OQ)", "forward special_cases backward topk")
+m("lt is le", "MMAX_CMP(cmp)(a, b, _CMP_LT_OQ)", "MMAX_CMP(cmp)(a, b, _CMP_LE_OQ)",
+  "forward special_cases backward topk")
 m("part of a register: one lane too many", "_bzhi_u32(0xffff, (unsigned)(n))", "_bzhi_u32(0xffff, (unsigned)(n) + 1)",
   "memory special_cases")
-m("sweep: the last register is left out", "if (block_ + (size_t)(k * MMAX_WIDTH) < (to)) \\\n                    MMAX_AT",
-  "if (block_ + (size_t)(k * MMAX_WIDTH) + 1 < (to)) \\\n                    MMAX_AT", "forward properties")
-m("along: the tail is left out", "if (at_ < (to)) MMAX_AT(at_, 0, (int)((to)-at)", "if (at_ + 1 < (to)) MMAX_AT(at_, 0, (int)((to)-at)",
+m("sweep: the last register is left out", "if (block_ + (size_t)(k * MMAX_WIDTH) < (to)) \\\n"
+  "                    MMAX_AT", "if (block_ + (size_t)(k * MMAX_WIDTH) + 1 < (to)) \\\n" "                    MMAX_AT",
   "forward properties")
-m("fold over lanes: not those 4 apart", "op(v, mmax_swap(v, (4 % MMAX_WIDTH)))", "op(v, mmax_swap(v, (8 % MMAX_WIDTH)))",
-  "forward")
-m("chunk: sums of lanes are not cleared", "mmax_lanes_clear(lanes, terms);                                                \\\n            MMAX_SWEEP",
-  "if (from_ == 0) mmax_lanes_clear(lanes, terms);                                                \\\n            MMAX_SWEEP", "forward")
-m("total: what was lost stays so", "? sum->total + sum->lost : sum->total;", "? sum->total : sum->total;", "forward losses long_rows")
-m("total: infinity loses itself", "return mmax_is_finite_f64(sum->total) ? sum->total + sum->lost", "return 1 ? sum->total + sum->lost",
-  "special_cases losses")
-m("log1p: 1/7 is 1/6", "mmax_set(1.0 / 11)) * z4 + mmax_set(1.0 / 7)", "mmax_set(1.0 / 11)) * z4 + mmax_set(1.0 / 6)", "losses")
+m("along: the tail is left out", "if (at_ < (to)) MMAX_AT(at_, 0, (int)((to)-at)",
+  "if (at_ + 1 < (to)) MMAX_AT(at_, 0, (int)((to)-at)", "forward properties")
+m("chunk: sums of lanes are not cleared",
+  "mmax_lanes_clear(lanes, terms);                                                \\\n" "            MMAX_SWEEP",
+  "if (from_ == 0) mmax_lanes_clear(lanes, terms);                                                \\\n"
+  "            MMAX_SWEEP", "forward")
+m("total: what was lost stays so", "? sum->total + sum->lost : sum->total;", "? sum->total : sum->total;",
+  "forward losses long_rows")
+m("total: infinity loses itself", "return mmax_is_finite_f64(sum->total) ? sum->total + sum->lost",
+  "return 1 ? sum->total + sum->lost", "special_cases losses")
 m("log1p: what 1 + v lost is left out", "+ lost / whole);", ");", "losses attention")
 
 # ==== what a call prepares, the exponential, sigma ====
@@ -114,45 +107,270 @@ m("scale: its log2(e) has no low part", "c->low = (float)(s * log2e - (double)c-
 m("scale, f64: the low part forgets a product", "s_top * l_rest + s_rest * l_top)", "s_top * l_rest)", "forward")
 m("sigma: below is above", "c->below[i] = below ? (mmax_real)(1.0 - p->t_b[i]) : 0;",
   "c->below[i] = below ? (mmax_real)(p->t_b[i] - 1.0) : 0;", "forward golden")
-m("sigma: an absent kink is at 0", ": -MMAX_MAX;\n        c->d[i]", ": 0;\n        c->d[i]", "special_cases forward")
-m("sigma: order 1 takes the second terms", "below = p && i < p->order && p->t_b[i] != 1.0, above",
-  "below = p && p->t_b[i] != 1.0, above", "forward golden")
+m("sigma: an absent kink is at 0", ": -MMAX_MAX;\n" "        c->d[i]", ": 0;\n" "        c->d[i]",
+  "special_cases forward")
 m("sigma: the second order is not squared", "mmax_fma(mmax_set(c->above[1]) * v, v, mmax_set(c->below[1]) * u * u)",
   "mmax_fma(mmax_set(c->above[1]) * v, v, mmax_set(c->below[1]) * u)", "forward golden")
-m("sigma: a mask meets its terms", "return mmax_select(mmax_le(mmax_abs(s), largest), a, s);", "return a;", "special_cases")
+m("sigma: a mask meets its terms", "return mmax_select(mmax_le(mmax_abs(s), largest), a, s);", "return a;",
+  "special_cases")
 m("sigma: inf - inf stays NaN", "a = mmax_select(mmax_is_nan(both), second, both);", "a = both;", "special_cases")
 m("origin: the lowest weight is too high", "o.lowest = (whole - (mmax_real)(MMAX_EXPONENT + 1))",
   "o.lowest = (whole - (mmax_real)(MMAX_EXPONENT - 20))", "forward special_cases")
-m("exp: no bias against small numbers", "#    define MMAX_BIAS 64", "#    define MMAX_BIAS 0", "forward special_cases environment")
-m("exp, f32: a coefficient", "mmax_set(9.61861293762922e-3f), f, 5.5508", "mmax_set(9.61961293762922e-3f), f, 5.5508", "forward")
-m("exp, f64: a coefficient", "MMAX_H(MMAX_H(MMAX_H(p, f, 1.33335579020565746e-3)", "MMAX_H(MMAX_H(MMAX_H(p, f, 1.33335579020575746e-3)", "forward")
-m("exp: f forgets the low part", "mmax_fma(x, mmax_set(c->low), mmax_fma(x, mmax_set(c->high), minus_q))",
-  "mmax_fma(x, mmax_set(c->high), minus_q)", "forward")
+m("exp: no bias against small numbers", "#    define MMAX_BIAS 64", "#    define MMAX_BIAS 0",
+  "forward special_cases environment")
+m("exp, f32: a coefficient", "mmax_set(9.61861293762922e-3f), f, 5.5508", "mmax_set(9.61961293762922e-3f), f, 5.5508",
+  "forward")
 m("far maxima: from far too late", "(MMAX_DOUBLE ? 1e9 : 131072.0)", "(MMAX_DOUBLE ? 1e14 : 16777216.0)",
   "forward special_cases losses")
 
 # ==== attention: scores ====
-m("mask: an entry at the limit is none", "mmax_lt(x, mmax_set((mmax_real)t->limit))", "mmax_lt(x, mmax_set((mmax_real)t->limit - 1))",
-  "attention")
-m("bias: without its slope", "mmax_fma(b, mmax_set((mmax_real)t->slope), b * mmax_set(0))", "b", "attention")
+m("mask: an entry at the limit is none", "mmax_lt(x, mmax_set((mmax_real)t->limit))",
+  "mmax_lt(x, mmax_set((mmax_real)t->limit - 1))", "attention")
 m("bias: slope 0 hides +inf", "mmax_fma(b, mmax_set((mmax_real)t->slope), b * mmax_set(0))",
   "(b * mmax_set((mmax_real)t->slope))", "attention special_cases")
 m("bias: -inf does not mask", "is_masked = mmax_or(is_masked, mmax_lt(b, mmax_set(-MMAX_MAX)));", "", "attention")
 
 # ==== gradients through sigma, gp ====
-m("slope: one at the kink, too", "is_above = mmax_lt(d, s); /*", "is_above = mmax_le(d, s); /*", "backward losses special_cases")
-m("slope: of order 2 without its 2", "t->above[i] = (mmax_real)(i + 1) * mmax_within(c->above[i]);",
-  "t->above[i] = mmax_within(c->above[i]);", "backward losses")
-m("gp: below and above change places", "lanes[4 * i][k] = mmax_fma(gu, u, lanes[4 * i][k]);",
-  "lanes[4 * i][k] = mmax_fma(gv, v, lanes[4 * i][k]);", "backward losses")
+m("slope: one at the kink, too", "is_above = mmax_lt(d, s); /*", "is_above = mmax_le(d, s); /*",
+  "backward losses special_cases")
 m("gp: a mask's distance is infinite", "mmax_max(x * mmax_set(t->input_scale), mmax_set(-MMAX_MAX / 4)); /*",
   "(x * mmax_set(t->input_scale)); /*", "special_cases backward losses")
 m("gp: the target's own d is left out", "mmax_sum_add(&t->sums[4 * i + 3], g * dv);", "", "losses")
-m("gp: what is held is not flushed", "if (t->held + more > MMAX_GP_MOST) {", "if (t->held + more > 1000000 * MMAX_GP_MOST) {",
-  "backward losses long_rows bits")
-m("gp: flushed lanes stay", "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));\n        MMAX_EACH_OF(k, MMAX_GP_REGS) { t->lanes[i][k] = mmax_set(0); }",
+m("gp: what is held is not flushed", "if (t->held + more > MMAX_GP_MOST) {",
+  "if (t->held + more > 1000000 * MMAX_GP_MOST) {", "backward losses long_rows bits")
+m("gp: flushed lanes stay", "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));\n"
+  "        MMAX_EACH_OF(k, MMAX_GP_REGS) { t->lanes[i][k] = mmax_set(0); }",
   "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));", "backward losses")
-m("gp: t_b has the other sign", "gp->t_b[i] -= s[0];", "gp->t_b[i] += s[0];", "backward losses")
 m("gp: is written, not added to", "gp->t_d[i] += s[1];", "gp->t_d[i] = s[1];", "backward losses")
-m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];", "backward losses")
-m("gp: NaN rows are passed over", "s[j] = t->any_nan ? mmax_from_f64(0x7ff8000000000000) :", "s[j] =", "special_cases backward losses")
+m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];",
+  "backward losses")
+m("gp: NaN rows are passed over", "s[j] = t->any_nan ? mmax_from_f64(0x7ff8000000000000) :", "s[j] =",
+  "special_cases backward losses")
+
+# ==== the softmax family: three passes ====
+m("pass 1: NaN is not looked for", "MMAX_UNLIKELY(mmax_any(mmax_is_nan(e.sum[0]))) &&", "0 &&", "special_cases")
+m("pass 1: sigma that overflows to -inf is normal", "(double)*max * c->scale < -MMAX_MAX ? MMAX_IS_EMPTY",
+  "0 ? MMAX_IS_EMPTY", "special_cases")
+m("pass 3: the head of a row is skipped", "if (head) { mmax_weights_step(y, e, (int)head, a, least); }", "",
+  "forward bits long_rows")
+m("weights below the normal numbers", "mmax_keep(mmax_le(least, e), e), a, mmax_set(0));", "e, a, mmax_set(0));",
+  "special_cases environment forward")
+m("weights: -0 from negative factors", "return mmax_fma(mmax_keep(mmax_le(least, e), e), a, mmax_set(0));",
+  "return mmax_keep(mmax_le(least, e), e) * a;", "special_cases losses")
+m("logarithms: the scale's low part", "mmax_fma(half, mmax_set(t->low), mmax_set(t->minus_log_sum))",
+  "mmax_set(t->minus_log_sum)", "losses")
+m("logarithms: masks are finite",
+  "mmax_select(mmax_is_active(s * mmax_set(t->scale)), mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
+  "special_cases losses")
+m("logarithms: a finite entry may be -inf", "mmax_max(log, lowest), mmax_masked);", "log, mmax_masked);",
+  "special_cases losses")
+m("gradient: q at masks", "mmax_keep(mmax_ne(e, mmax_set(0)),\n" "                            mmax_weight_of(", "(\n"
+  "                            mmax_weight_of(", "special_cases losses")
+m("gradient: no lift on the way", ": 16777216);", ": 1);", "losses environment special_cases")
+m("gradient: below the normal numbers", "mmax_keep(mmax_le(mmax_set(g->least), mmax_abs(g_)), g_), mmax_set(g->scale)",
+  "g_, mmax_set(g->scale)", "environment special_cases losses")
+m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x[i]) != MMAX_MASKED ? MMAX_NAN",
+  "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
+m("special rows: lse of an empty one forgets the sink", ": b->sink            ? *b->sink", ": 0 ? *b->sink",
+  "attention")
+m("spread: what overflows stays so", "if (MMAX_UNLIKELY(!mmax_is_finite_f64(spread->half_below))) {", "if (0) {",
+  "special_cases losses")
+m("evsoftmax: the mean may be above the largest", "return mean < (double)max ? (mmax_real)mean : max;",
+  "return (mmax_real)mean;", "special_cases forward")
+m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
+  "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
+m("evsoftmax: epsilon's products may be subnormal", "mmax_keep(mmax_le(least, e), e) * epsilon", "e * epsilon",
+  "environment special_cases forward")
+m("loss: smoothing counts the target twice", "mmax_twice((1 - smoothing) * (((double)r->max",
+  "mmax_twice((((double)r->max", "losses golden")
+m("loss: distances may overflow", "return mmax_limited(whole);", "return whole;", "special_cases losses")
+m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? 1 - smoothing : 0) +", "(0 +", "losses")
+m("loss: a masked target is finite", "if (mmax_bits_of(r->x_target) == MMAX_MASKED) {", "if (0) {",
+  "special_cases losses")
+m("loss: gx at the target keeps q", "double gx = (y - r->q - own) * b->factor;", "double gx = (y - own) * b->factor;",
+  "losses")
+m("loss: an ignored row is read", "const int has_target = finish != MMAX_LOSS || b->targets->index[row] >= 0;",
+  "const int has_target = 1;", "losses special_cases memory")
+m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
+  "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
+m("far maxima: the shift is not taken off", "mmax_score(x, &r->b->call, again) - mmax_set(r->shift));",
+  "mmax_score(x, &r->b->call, again));", "special_cases forward losses")
+m("lengths: what is past them stays", "if (n < b->s->cols) {\n" "        mmax_fill(b->y + row * b->y_stride + n",
+  "if (0) {\n" "        mmax_fill(b->y + row * b->y_stride + n", "special_cases memory")
+m("sink: it is no term of the sum", "if (b->sink) { r->sum.total = mmax_sink_term(r); }", "", "attention")
+m("sink: above the maximum it is no origin", "if (b->sink && *b->sink > (double)r->max * b->call.scale) {", "if (0) {",
+  "attention")
+m("lse: without the maximum", "= r->log_sum + (double)r->max * r->b->call.scale; }", "= r->log_sum + (double)r->max; }",
+  "attention")
+m("in place: sigma overwrites x that a loss needs", "(!r->y || (finish == MMAX_LOSS && r->y == r->x))", "(!r->y)",
+  "losses special_cases")
+
+# ==== long rows, raisings, short rows ====
+m("raising: what came before stays", "r->sum.total *= (double)down;", "", "long_rows forward")
+m("raising: the first one is one", "if (!is_first && r->weigher", "if (r->weigher", "long_rows forward bits")
+m("raising: far maxima stay here", "if (!(max * c->log2e < MMAX_FAR && max * c->log2e > -MMAX_FAR)) { return 0; }", "",
+  "long_rows forward special_cases")
+m("long rows: leading blocks of masks are not filled", "if (e) { mmax_fill(e + at, count, 0); }", "",
+  "long_rows special_cases")
+m("long rows: a NaN row goes on", "if (state == MMAX_IS_NAN) {\n" "            mmax_end_special(&r, state, finish);\n"
+  "            return 1;\n" "        }", "", "long_rows special_cases")
+m("long rows: in place they are taken, too", "score < MMAX_EVIDENCE && b->y != b->x &&", "score < MMAX_EVIDENCE &&",
+  "long_rows special_cases bits properties")
+m("long rows: those with sinks, too", "!b->sink && finish != MMAX_LSE &&", "finish != MMAX_LSE &&", "attention")
+m("long rows: what is past the length stays", "if (is_done && b->y) { mmax_fill_past(b, row, finish); }", "",
+  "special_cases long_rows bits")
+m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if (two[i].is_open)",
+  "for (int i = 0; i < 1; ++i) {\n" "        if (two[i].is_open)", "forward bits")
+m("short rows: far maxima stay",
+  "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent), reach)));",
+  "bad = mmax_or(bad, mmax_is_nan(all));", "special_cases forward")
+m("short rows: ignored ones are read", "if (finish == MMAX_LOSS && mmax_is_ignored(b, row, together)) { break; }", "",
+  "losses special_cases memory")
+m("short rows: evsoftmax's masks count in the mean",
+  "bad = mmax_or(bad, mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX))); /* masks */", "", "special_cases forward")
+
+# ==== sparsemax, entmax15 ====
+m("entmax15: squares below the normal numbers", "v = mmax_keep(mmax_le(root, v), v);", "v = mmax_max(v, mmax_set(0));",
+  "environment special_cases")
+m("lanes: Newton's step of entmax15 is too long", "next = norm * excess / ((norm + one) * first);",
+  "next = excess / first;", "forward special_cases")
+m("lanes: no second look", "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(three, excess)), missed)",
+  "mmax_lt(three, excess)", "forward golden")
+m("lanes: tau has one part", "low = mmax_select(done, low, (t - (t + step)) + step);", "", "forward")
+m("lanes: rows with NaN are not suspect", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_le(mmax_abs(max)",
+  "(mmax_not(mmax_le(mmax_abs(max)", "special_cases")
+m("tau of a row: is one real", "terms->low = (mmax_real)(((double)t - (double)terms->high) + a.step);",
+  "terms->low = 0;", "forward losses")
+m("candidates: the bound is a little too high", "(double)start - 1e-6) / t->unit));",
+  "(double)start + 1e-2) / t->unit));", "forward")
+m("candidates: start is rounded up", "return (double)(mmax_real)t > t ? mmax_real_below((mmax_real)t) : (mmax_real)t;",
+  "return (mmax_real)(t + 1e-3);", "forward")
+m("candidates: too many are lost", "return next < n ? 0 : held;", "return held;", "forward long_rows")
+m("threshold loss: q at masks", "smooth ? mmax_keep(active, p - mmax_set(t->q)) : p;",
+  "smooth ? p - mmax_set(t->q) : p;", "losses special_cases")
+m("threshold loss: may be below 0", ": loss > 0 ? mmax_limited(loss) : 0;\n" "    }\n" "    if (gx && !is_masked) {\n"
+  "        const double g = (p", ": loss;\n" "    }\n" "    if (gx && !is_masked) {\n" "        const double g = (p",
+  "losses special_cases")
+m("threshold: ignored rows have no loss", "if (is_ignored && b->loss) {", "if (0) {", "losses special_cases")
+
+# ==== top-k ====
+m("top-k: a bound too high", "mmax_igt(mmax_iset((mmax_int)t->k), mmax_top_ranks(lanes, count, j))",
+  "mmax_igt(mmax_iset((mmax_int)t->k - 1), mmax_top_ranks(lanes, count, j))", "topk")
+m("top-k: of equal ones any", "is_tie = (int)(v >= cut->some) & (int)(cut->ties > 0) & !is_above;",
+  "is_tie = (int)(v >= cut->some) & !is_above;", "topk")
+m("top-k: ties by candidates have one place", "rank + (size_t)equal[rank]++ : i;", "rank : i;", "topk")
+m("top-k: masks are candidates", "mmax_top_collect(t, low < -MMAX_MAX ? -MMAX_MAX : low);", "mmax_top_collect(t, low);",
+  "topk special_cases")
+m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_); held[k]",
+  "mmax_mask is_above = mmax_lt(limit, v_); held[k]", "topk")
+m("top-k: keys of negative numbers", "return bits < 0 ? bits ^ (mmax_int)(~(mmax_uint)0 >> 1) : bits;", "return bits;",
+  "topk")
+m("top-k: missing ones have index 0", "index[done] = UINT32_MAX;", "index[done] = 0;", "topk")
+m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[j] + t->a->first);",
+  "(uint32_t)((mmax_uint)t->place[j]);", "topk attention")
+
+# ==== backward, tanhmax, soft caps ====
+m("backward: gx below the normal numbers",
+  "mmax_keep_times(mmax_le(mmax_set(l->least), mmax_abs(g)), g, mmax_set(l->down));", "g * mmax_set(l->down);",
+  "environment backward special_cases")
+m("backward: no lift", "#    define MMAX_UP              (MMAX_DOUBLE ? 400 : 60)",
+  "#    define MMAX_UP              (MMAX_DOUBLE ? 0 : 0)", "backward environment special_cases losses")
+m("backward: too much lift has no second try", "if (r.slopes != call->slopes) {\n" "                mmax_back_nan",
+  "if (1) {\n" "                mmax_back_nan", "backward special_cases")
+m("backward: gp of the low lift by the high one", "mmax_power_of_two(i ? -MMAX_DOWN : -up)", "mmax_power_of_two(-up)",
+  "backward special_cases")
+m("backward: gy of masked entries is used", "} else if (by != MMAX_BY_ENTRY && by != MMAX_BY_COSH) {\n"
+  "        e.g = mmax_keep(mmax_ne(e.w, nothing), e.g);", "} else if (0) {\n"
+  "        e.g = mmax_keep(mmax_ne(e.w, nothing), e.g);", "special_cases")
+m("backward: a mask of x weighs", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
+  "special_cases backward attention")
+m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, mmax_set((mmax_real)(1.0 / 1073741824)), *check);", ";",
+  "special_cases")
+m("backward: NaN rows write masks", "nothing || (r.x && mmax_is_masked(&r, i)) ? 0 : MMAX_NAN",
+  "nothing ? 0 : MMAX_NAN", "special_cases backward")
+m("backward: -0 is a weight of NaN rows", "r.by != MMAX_BY_COSH && y << 1 == 0;", "r.by != MMAX_BY_COSH && y == 0;",
+  "special_cases")
+m("tanhmax: gx of flat rows", "return active > 0 ? 1 / active : 0;", "return active > 0 ? 1 / (double)n : 0;",
+  "backward special_cases")
+m("tanhmax: a term of sinh", "for (int i = 18; i > 0; i -= 2)", "for (int i = 6; i > 0; i -= 2)", "backward")
+m("tanhmax: cosh of masks counts", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
+m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set((mmax_real)MMAX_TINY), mmax_abs(f)), f) : f, q", "f : f, q",
+  "environment forward special_cases")
+m("tanhmax: far rows lose the sign", "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2);", "*cosh2;",
+  "special_cases forward")
+m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(a)), a);\n"
+  "    mmax_store_upto(y, left, mmax_select(bad", "a;\n" "    mmax_store_upto(y, left, mmax_select(bad",
+  "special_cases forward environment")
+m("softcap: 1 too early", "28.85390081777927", "8.85390081777927", "attention")
+m("softcap: gradient of t", "mmax_max((one - size) * (one + size), zero)", "mmax_max(one - size, zero)", "attention")
+
+# ==== entmax of any alpha, sigsoftmax, sparsehourglass, Gumbel numbers ====
+m("entmax: far from the root it stops", "pass < 100 && size > close", "pass < 3 && size > close", "more")
+m("entmax: large alpha has no base", "if (p->u > 1) { mmax_powers_base(p); }", "", "more")
+m("entmax: a pivot below the middle only", "return below > low ? below : above < top ? above : low;",
+  "return below > low ? below : low;", "more")
+m("entmax: weights below the normal numbers", "mmax_keep(mmax_le(least_, e), e) * unit);", "e * unit);",
+  "more environment")
+m("entmax: a full buffer is lost", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
+  "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
+m("entmax loss: q > 0 at a mask", "is_lost |= is_masked && q_ > 0;", "", "more special_cases losses")
+m("entmax backward: galpha is written", "*a->per_row += bad ? mmax_from_f64(0x7ff8000000000000)\n"
+  "                               : (sums.of_y", "*a->per_row = bad ? mmax_from_f64(0x7ff8000000000000)\n"
+  "                               : (sums.of_y", "more")
+m("entmax backward: gy is not relative", "g_most = (double)gy[i];", "g_most = 0;", "more")
+m("entmax backward: sums of more than one batch", "for (e.next = 0; !bad && e.next < n; ++batches) {",
+  "for (e.next = 0; !bad && e.next < n && batches < 1; ++batches) {", "more")
+m("sigsoftmax: the other sigmoid", "w->power = score == MMAX_SIGMOID && r->max < 0 ? 2 : 1;",
+  "w->power = score == MMAX_SIGMOID && r->max < 1 ? 2 : 1;", "more")
+m("sigsoftmax: no bound of sigmoids", "s = mmax_max(mmax_min(x, most), mmax_set(0) - most);", "s = x;",
+  "more special_cases")
+m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.half_below", "-2 * spread.half_below",
+  "more")
+m("hourglass: tiny scales are not raised", "*up = share < (double)MMAX_MIN * 1e9 * sum ? 100 : 0;", "*up = 0;", "more")
+m("gumbel: U may be 1", "((double)(2 * half - 1 - k) + 0.5) * -unit;", "((double)(2 * half - 1 - k)) * -unit;",
+  "more golden")
+m("gumbel: first_row does not count", "(first_row + row) * 0xd1342543de82ef95", "(row) * 0xd1342543de82ef95", "more")
+
+# ==== metrics, soft targets ====
+m("multimodality: x at epsilon counts", "if (a > epsilon && a < range.x_max) {",
+  "if (a >= epsilon && a < range.x_max) {", "properties special_cases api losses")
+m("multimodality: y of the last maximum", "while (first + 1 < n && (double)x[first] < range.x_max) { ++first; }",
+  "for (size_t i = 0; i < n; ++i) { first = (double)x[i] == range.x_max ? i : first; }",
+  "properties special_cases api losses")
+m("sparsity: negative y overflow", "if (range.y_min < 0 && reference > 0) {", "if (0) {",
+  "special_cases properties losses")
+m("sparsity: an underflown reference", "return weight >= (double)MMAX_MIN ? weight : 0;", "return weight;",
+  "special_cases properties losses")
+m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
+m("soft targets: sum q is 1", "mmax_exp_double(-below) * r->q - q;", "mmax_exp_double(-below) - q;", "attention losses")
+m("soft targets: outside starts and lengths", "if (!is_read || i < start || i >= start + n) { gx[i] = 0; }",
+  "if (!is_read || i < start) { gx[i] = 0; }", "attention losses")
+
+# ==== attention: calls by parts; public functions ====
+m("scale gradient: masks count", "if (!is_biased && !((double)x_[i] < terms.limit)) {", "if (!is_biased) {",
+  "attention")
+m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "row;", "attention")
+m("masked: the limit of floats is not exact", "(double)above > a->masked ? (double)above", "1 ? (double)above",
+  "attention")
+m("blocks: the sink is in each", "part.sink = NULL;\n", "\n", "attention")
+m("parts: a head's end is passed", "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }",
+  "", "attention")
+m("parts: rows of other starts are alike", "(starts[row + n] == starts[row] && mmax_end_of(&a->s, row + n) == end)",
+  "(mmax_end_of(&a->s, row + n) == end)", "attention")
+m("parts: weights of rows are alike", "(!weights || weights[row + n] == weights[row])) {", "1) {", "losses attention")
+m("starts: what is before stays", "mmax_fill_bytes(mmax_at(a->out, r * a->out_stride * size), start, size, is_log);",
+  "", "attention")
+m("starts: the class is not moved", "t.index[row] - (int32_t)start : -1;", "t.index[row] : -1;", "attention losses")
+m("weights: a row of weight 0 is read", "index = weight > 0 && t.index[row] >= 0", "index = t.index[row] >= 0",
+  "attention losses memory")
+m("weights: the loss has none", "a->per_row[row + i] = mmax_limited(loss); }",
+  "a->per_row[row + i] = mmax_limited(loss / weight); }", "attention losses")
+m("isa: one that is not there is taken", "if (!mmax_isa_available(isa)) { return MMAX_ERR_ISA; }", "",
+  "api environment threads")
+m("isa: scalar is there", "case MMAX_ISA_SCALAR: return MMAX_HAVE_PORTABLE;", "case MMAX_ISA_SCALAR: return 1;",
+  "api environment")
+m("helper: the table's order", "p.t_d[i] = row[2 * i + 1];", "p.t_d[i] = row[2 * i];", "api attention golden")
+m("helper: labels have no grad_scale", "t.grad_scale = 1;\n" "    return t;", "t.grad_scale = 0.5;\n" "    return t;",
+  "api losses")
+m("epsilon: of a loss may be 0", "a.extra = epsilon > 0 ? mmax_check_range(epsilon, 0, 1) : MMAX_ERR_PARAM;",
+  "a.extra = mmax_check_range(epsilon, 0, 1);", "special_cases losses")

@@ -38,18 +38,17 @@ def complaint(folder, test):
         source = "%s/test_%s.c" % (TESTS, test)
         subprocess.check_call(FLAGS + ["-DLENGTH_STEP=23", "-I" + INCLUDE, "-I" + TESTS, "-c", source, "-o", made])
     subprocess.check_call([FLAGS[0], made, folder + "/header.o", "-o", program, "-lm", "-lpthread"])
-    try:
-        done = subprocess.run([program, TESTS + "/golden"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                              timeout=SECONDS)
-    except subprocess.TimeoutExpired:
-        return "more than %d s" % SECONDS
+    process = subprocess.Popen(["timeout", str(SECONDS), program, TESTS + "/golden"], stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True, errors="replace")
     title = "start"
-    for line in done.stdout.decode(errors="replace").split("\n"):
-        if line.startswith("- "):
-            title = line[2:]
-        elif line.startswith("FAIL"):
-            return title
-    return "exit status %d: %s" % (done.returncode, title) if done.returncode else None
+    with process:
+        for line in process.stdout:
+            if line.startswith("- "):
+                title = line[2:].strip()
+            elif line.startswith("FAIL"):
+                process.terminate()
+                return title
+    return "exit status %d: %s" % (process.returncode, title) if process.returncode else None
 
 
 def verdict(folder, text, mutant):
