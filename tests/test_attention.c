@@ -1979,6 +1979,9 @@ static void refusals(const function *f) {
     refuse(f, &c, MMAX_OK, "bias_stride of cols");
     a.bias_stride = SIZE_MAX / 2;
     refuse(f, &c, MMAX_ERR_SHAPE, "bias_stride that overflows");
+    a.bias_rows = 1;
+    refuse(f, &c, MMAX_OK, "bias_stride of one row of bias, any");
+    a.bias_rows = 0;
     a.bias_stride = 0;
     if (!has(f, HAS_OUT) || !has(f, HAS_X)) { return; }
     a.bias = (char *)storage[OUT] + 2 * f->size;

@@ -1529,8 +1529,9 @@ static double not_finite(size_t k) {
 }
 
 static void check_bad_params(const function *f, call c) {
-    for (size_t k = 0; k < NOT_FINITE + 2; ++k) {
-        double bad = k < NOT_FINITE ? not_finite(k) : k == 3 ? 1e60 : -1e60;
+    static const double beyond[] = {1e60, -1e60, 3.4028235677973366e38, -3.4028235677973366e38}; /* 2^128 - 2^103 */
+    for (size_t k = 0; k < NOT_FINITE + COUNT(beyond); ++k) {
+        double bad = k < NOT_FINITE ? not_finite(k) : beyond[k - NOT_FINITE];
         for (size_t at = 0; at < 8; ++at) {
             mmax_multimax_params p = params_of_order[f->order];
             double *field[] = {p.t_b, p.t_d, p.b, p.d};

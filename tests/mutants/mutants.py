@@ -100,15 +100,15 @@ m("total: what was lost stays so", "? sum->total + sum->lost : sum->total;", "? 
   "forward losses long_rows")
 m("total: infinity loses itself", "return mmax_is_finite_f64(sum->total) ? sum->total + sum->lost",
   "return 1 ? sum->total + sum->lost", "special_cases losses")
-m("log1p: what 1 + v lost is left out", "+ lost / whole);", ");", "losses attention")
+m("log1p: what 1 + v lost is left out", "+ lost / whole);", ");", "more losses")
 
 # ==== what a call prepares, the exponential, sigma ====
 m("scale: its log2(e) has no low part", "c->low = (float)(s * log2e - (double)c->high);", "c->low = 0;", "forward")
 m("scale, f64: the low part forgets a product", "s_top * l_rest + s_rest * l_top)", "s_top * l_rest)", "forward")
 m("sigma: below is above", "c->below[i] = below ? (mmax_real)(1.0 - p->t_b[i]) : 0;",
   "c->below[i] = below ? (mmax_real)(p->t_b[i] - 1.0) : 0;", "forward golden")
-m("sigma: an absent kink is at 0", ": -MMAX_MAX;\n" "        c->d[i]", ": 0;\n" "        c->d[i]",
-  "special_cases forward")
+m("sigma: an absent term keeps its kink", "below ? (mmax_real)p->b[i] : -MMAX_MAX;", "p ? (mmax_real)p->b[i % p->order] : 0;",
+  "special_cases")
 m("sigma: the second order is not squared", "mmax_fma(mmax_set(c->above[1]) * v, v, mmax_set(c->below[1]) * u * u)",
   "mmax_fma(mmax_set(c->above[1]) * v, v, mmax_set(c->below[1]) * u)", "forward golden")
 m("sigma: a mask meets its terms", "return mmax_select(mmax_le(mmax_abs(s), largest), a, s);", "return a;",
