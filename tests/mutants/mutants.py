@@ -207,7 +207,6 @@ m("in place: sigma overwrites x that a loss needs", "(!r->y || (finish == MMAX_L
 
 # ==== long rows, raisings, short rows ====
 m("raising: what came before stays", "r->sum.total *= (double)down;", "", "long_rows forward")
-m("raising: the first one is one", "if (!is_first && r->weigher", "if (r->weigher", "long_rows forward bits")
 m("raising: far maxima stay here", "if (!(max * c->log2e < MMAX_FAR && max * c->log2e > -MMAX_FAR)) { return 0; }", "",
   "long_rows forward special_cases")
 m("long rows: leading blocks of masks are not filled", "if (e) { mmax_fill(e + at, count, 0); }", "",
@@ -218,7 +217,7 @@ m("long rows: in place they are taken, too", "score < MMAX_EVIDENCE && b->y != b
   "long_rows special_cases bits properties")
 m("long rows: those with sinks, too", "!b->sink && finish != MMAX_LSE &&", "finish != MMAX_LSE &&", "attention")
 m("long rows: what is past the length stays", "if (is_done && b->y) { mmax_fill_past(b, row, finish); }", "",
-  "special_cases long_rows bits")
+  "attention long_rows")
 m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if (two[i].is_open)",
   "for (int i = 0; i < 1; ++i) {\n" "        if (two[i].is_open)", "forward bits")
 m("short rows: far maxima stay",
