@@ -673,6 +673,8 @@ static void forward_function(const function *f) {
         check_forward(f, n, EVERYTHING, n);
         check_forward(f, n, EVERYTHING & ~(unsigned)(MASK_X | MASK_BIAS | FINITE_MASK), n);
     }
+    check_forward(f, 5000, LENGTHS, 1);
+    if (takes_sinks(f)) { check_forward(f, 5000, HIGH_SINKS, 1); }
     for (size_t i = 0; i < LONG_ROWS; ++i) {
         check_forward(f, all_long[i], EVERYTHING, i);
         check_forward(f, all_long[i], BIAS | SLOPES | STARTS, i);
@@ -1979,6 +1981,10 @@ static void refusals(const function *f) {
     refuse(f, &c, MMAX_OK, "bias_stride of cols");
     a.bias_stride = SIZE_MAX / 2;
     refuse(f, &c, MMAX_ERR_SHAPE, "bias_stride that overflows");
+    a.bias_rows = 1;
+    a.bias_stride = 7;
+    refuse(f, &c, MMAX_OK, "bias_stride below cols of one row of bias");
+    a.bias_rows = 0;
     a.bias_stride = 0;
     if (!has(f, HAS_OUT) || !has(f, HAS_X)) { return; }
     a.bias = (char *)storage[OUT] + 2 * f->size;

@@ -410,6 +410,36 @@ int main(void) {
         check_thresholds(function_named("entmax15_f32"), 6);
         check_thresholds(function_named("entmax15_f64"), 6);
     }
+    TEST("sparsemax and entmax15 where one entry has half of the weight, and many share the rest") {
+        FOR_EACH_FUNCTION(f) {
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            if (strncmp(f->name, "sparsemax_f", 11) != 0 && strncmp(f->name, "entmax15_f", 10) != 0) { continue; }
+            random_state = 5;
+            for (size_t n = 2; n <= 200; n += n < 70 ? 3 : 60) {
+                const double tau = -0.4 - 0.4 * random_uniform();
+                for (size_t i = 0; i < n; ++i) {
+                    set(f, x_row, i, i ? tau + (1 + tau) / (double)(n - 1) * (0.9 + 0.2 * random_uniform()) : 0);
+                }
+                check_row(f, NULL, n, 1, w);
+            }
+            report(f, w);
+        }
+    }
+    TEST("scores of which the largest is as far from 0 as any") {
+        FOR_EACH_FUNCTION(f) {
+            worst w[MMAX_ISA_COUNT] = {{0, 0}};
+            if (!is_forward(f) || f->order) { continue; }
+            for (size_t n = 1; n <= 131; n += LENGTH_STEP) {
+                for (int k = 5; k < (f->size == 4 ? 30 : 60); k += 3) {
+                    const double far = ldexp(n % 2 ? -1.3 : 1.3, k);
+                    random_state = n + (uint64_t)k;
+                    for (size_t i = 0; i < n; ++i) { set(f, x_row, i, far + 4 * random_normal()); }
+                    check_row(f, NULL, n, 1, w);
+                }
+            }
+            report(f, w);
+        }
+    }
     TEST("rows that are taken by blocks, the largest score in any of them") {
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};

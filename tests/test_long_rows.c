@@ -87,16 +87,20 @@ static void check_masked(const function *f) {
         CHECK(i == LONG_ENTRIES, AT ": all masked, but entry %u weighs", AT_ARGS(f, LONG_ENTRIES), (unsigned)i);
         /* One entry that is not: it has all the weight. */
         set(f, x_array, LONG_ENTRIES - 5, -3);
-        run(f, x_array, x_array);
-        for (i = 0; i < LONG_ENTRIES; ++i) {
-            const double y = get(f, x_array, i);
-            if (i == LONG_ENTRIES - 5 ? !(fabs(fabs(y) - 1) <= eps_of(f)) && strncmp(f->name, "tanhmax", 7) != 0
-                                      : y != 0) {
-                break;
+        for (int in_place = 0; in_place < 2; ++in_place) {
+            void *const row = in_place ? x_array : y_array;
+            for (i = 0; i < LONG_ENTRIES; ++i) { set(f, y_array, i, 1); }
+            run(f, row, x_array);
+            for (i = 0; i < LONG_ENTRIES; ++i) {
+                const double y = get(f, row, i);
+                if (i == LONG_ENTRIES - 5 ? !(fabs(fabs(y) - 1) <= eps_of(f)) && strncmp(f->name, "tanhmax", 7) != 0
+                                          : y != 0) {
+                    break;
+                }
             }
+            CHECK(i == LONG_ENTRIES, AT ": entry %u of a row with one that is not masked", AT_ARGS(f, LONG_ENTRIES),
+                  (unsigned)i);
         }
-        CHECK(i == LONG_ENTRIES, AT ": entry %u of a row with one that is not masked", AT_ARGS(f, LONG_ENTRIES),
-              (unsigned)i);
     }
 }
 

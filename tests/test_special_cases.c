@@ -1286,6 +1286,10 @@ static void test_in_place(void) {
                                         check_refused(f, &c, MMAX_ERR_ALIAS, "a loss that overlaps gp");
                                     }
                                 }
+                                c = call_of(f, rows, n, NORMAL_1, 25);
+                                c.per_row = (double *)c.array[r];
+                                c.array[r] = entries_on(f, c.array[r], (rows - 1) * sizeof(double) / f->size);
+                                check_refused(f, &c, MMAX_ERR_ALIAS, "the last value per row overlaps an input");
                             }
                             if (has(f, HAS_GP)) {
                                 call c = call_of(f, rows, n, NORMAL_1, 26);
@@ -1525,8 +1529,9 @@ static double not_finite(size_t k) {
 }
 
 static void check_bad_params(const function *f, call c) {
-    for (size_t k = 0; k < NOT_FINITE + 2; ++k) {
-        double bad = k < NOT_FINITE ? not_finite(k) : k == 3 ? 1e60 : -1e60;
+    static const double beyond[] = {1e60, -1e60, 3.4028235677973366e38, -3.4028235677973366e38}; /* 2^128 - 2^103 */
+    for (size_t k = 0; k < NOT_FINITE + COUNT(beyond); ++k) {
+        double bad = k < NOT_FINITE ? not_finite(k) : beyond[k - NOT_FINITE];
         for (size_t at = 0; at < 8; ++at) {
             mmax_multimax_params p = params_of_order[f->order];
             double *field[] = {p.t_b, p.t_d, p.b, p.d};
@@ -1617,6 +1622,26 @@ static void test_param_errors(void) {
                         check_refused(f, &c, MMAX_ERR_PARAM, "a grad_scale that is not finite");
                     }
                 }
+            }
+    }
+    TEST("of several errors the first one of the list is reported: NULL, shape, parameter, alias") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa) {
+                static const uint32_t lengths[2] = {7, 8};
+                const role in = has(f, HAS_X) ? X : Y;
+                call c = call_of(f, 2, 7, NORMAL_1, 39);
+                c.per_row = has(f, HAS_OUT) ? c.per_row : last_double(f, &c, in);
+                c.array[OUT] = has(f, HAS_OUT) ? entries_on(f, storage[in], 1) : c.array[OUT];
+                c.array[in] = NULL;
+                c.s.lengths = lengths;
+                c.s.scale = -1;
+                check_refused(f, &c, MMAX_ERR_NULL, "a call in which all is wrong");
+                c.array[in] = storage[in];
+                check_refused(f, &c, MMAX_ERR_SHAPE, "a call with all arrays, in which all else is wrong");
+                c.s.lengths = NULL;
+                check_refused(f, &c, MMAX_ERR_PARAM, "a call with a shape, in which all else is wrong");
+                c.s.scale = 1;
+                check_refused(f, &c, MMAX_ERR_ALIAS, "a call with an alias");
             }
     }
     TEST("index[r] >= the active length is MMAX_ERR_PARAM") {
