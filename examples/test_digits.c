@@ -166,7 +166,7 @@ static void test_setup(struct model *model, struct workspace *work) {
 /* Images and targets of a pair; of a share of 1 the loss is that of the labels. */
 static void test_mixup(struct model *model, struct workspace *work) {
     const size_t last = (IMAGES - 1) * TOKENS * PATCH;
-    struct setup setup = {SOFTMAX, MULTIMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1};
+    struct setup setup = {SOFTMAX, MULTIMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1, 0, 0};
     uint64_t state = 3;
     double mean = 0, square = 0;
     start(model, work, &setup);
@@ -241,7 +241,7 @@ static double gradient_by_differences(struct model *model, struct workspace *wor
 static void test_explanations(struct model *model, struct workspace *work) {
     enum { QUERIES = 0, VALUES = 2 * WIDTH, NOTHING };
     static const size_t zeros[] = {QUERIES, VALUES, NOTHING};
-    struct setup setup = {SOFTMAX, SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1};
+    struct setup setup = {SOFTMAX, SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1, 0, 0};
     float p[BATCH * CLASSES];
     double gradient[BATCH][TOKENS];
     int class[BATCH] = {0};

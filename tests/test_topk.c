@@ -239,14 +239,19 @@ static void check_bias(const topk_type *t, size_t n, size_t k) {
 
 /* ==== special rows ==== */
 static void check_nan(const topk_type *t, size_t n, size_t k, size_t at, special which) {
-    size_t active = 0, good = 1;
+    size_t active = 0;
+    int good = 1;
     fill(t->f, x_, n, MASKED);
     set_special(t->f, x_, at, which);
     CHECK(t->topk(y_, x_, k, mmax_row(n)) == MMAX_OK, HERE, HERE_ARGS("NaN"));
     CHECK(t->pick(w_, index_, x_, k, (int)(at & 1), mmax_row(n)) == MMAX_OK, HERE, HERE_ARGS("NaN"));
     for (size_t i = 0; i < n; ++i) {
         const int masked = is_special(t->f, x_, i, MINUS_INF);
-        good &= masked ? (int)(get_bits(t->f, y_, i) == 0) : is_special(t->f, y_, i, QUIET_NAN);
+        if (masked) {
+            good &= get_bits(t->f, y_, i) == 0;
+        } else {
+            good &= is_special(t->f, y_, i, QUIET_NAN);
+        }
         if (!masked && active < k) { good &= index_[active] == i && is_special(t->f, w_, active, QUIET_NAN); }
         active += !masked;
     }
