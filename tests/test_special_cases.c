@@ -411,6 +411,23 @@ static void test_backward(void) {
                         CHECK(memcmp(&zero_gy, &gp_storage, sizeof zero_gy) == 0, AT ": gp differs", AT_ARGS(f, n));
                     }
     }
+    TEST("backward: where y = -0, gx = 0, also in a row with NaN") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == BACKWARD && has(f, HAS_Y) && strncmp(f->name, "tanhmax", 7) != 0 && n > 1) {
+                        call c = call_of(f, 1, n, NORMAL_1, 21);
+                        for (size_t i = 0; i < n; i += 2) { set(f, c.array[Y], i, -0.0); }
+                        for (int nan = 0; nan < 2; ++nan) {
+                            if (nan) { set_special(f, c.array[GY], 1, QUIET_NAN); }
+                            check_ok(f, &c);
+                            for (size_t i = 0; i < n; i += 2) {
+                                CHECK(get_bits(f, c.array[OUT], i) == 0, AT ": entry %u is %g, NaN %d", AT_ARGS(f, n),
+                                      (unsigned)i, get(f, c.array[OUT], i), nan);
+                            }
+                        }
+                    }
+    }
     TEST("backward: where y = 0, gx = 0, however steep sigma is there") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
