@@ -1096,6 +1096,19 @@ static void test_no_underflow(void) {
                         }
                     }
     }
+    TEST("tanhmax of tiny scores takes none, either") {
+        for (int k = 0; k < 2; ++k) {
+            const function *f = function_named(k ? "tanhmax_f64" : "tanhmax_f32");
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    call c = call_of(f, 1, n, NORMAL_1, 23);
+                    for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, (i % 2 ? 1 : -1) * (k ? 1e-200 : 1e-25)); }
+                    feclearexcept(FE_ALL_EXCEPT);
+                    check_ok(f, &c);
+                    CHECK(!fetestexcept(FE_UNDERFLOW), AT ": underflow", AT_ARGS(f, n));
+                }
+        }
+    }
     TEST("a loss below the smallest normal number is 0") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)

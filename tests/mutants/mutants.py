@@ -294,7 +294,7 @@ m("tanhmax: gx of flat rows", "return active > 0 ? 1 / active : 0;", "return act
 m("tanhmax: a term of sinh", "for (int i = 18; i > 0; i -= 2)", "for (int i = 6; i > 0; i -= 2)", "backward")
 m("tanhmax: cosh of masks counts", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
 m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set((mmax_real)MMAX_TINY), mmax_abs(f)), f) : f, q", "f : f, q",
-  "environment forward special_cases")
+  "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2);", "*cosh2;",
   "special_cases forward")
 m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(a)), a);\n"
