@@ -229,8 +229,6 @@ m("short rows: evsoftmax's masks count in the mean",
   "bad = mmax_or(bad, mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX))); /* masks */", "", "special_cases forward")
 
 # ==== sparsemax, entmax15 ====
-m("entmax15: squares below the normal numbers", "v = mmax_keep(mmax_le(root, v), v);", "v = mmax_max(v, mmax_set(0));",
-  "environment special_cases")
 m("lanes: Newton's step of entmax15 is too long", "next = norm * excess / ((norm + one) * first);",
   "next = excess / first;", "forward special_cases")
 m("lanes: no second look", "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(three, excess)), missed)",
@@ -309,7 +307,7 @@ m("entmax: large alpha has no base", "if (p->u > 1) { mmax_powers_base(p); }", "
 m("entmax: a pivot below the middle only", "return below > low ? below : above < top ? above : low;",
   "return below > low ? below : low;", "more")
 m("entmax: weights below the normal numbers", "mmax_keep(mmax_le(least_, e), e) * unit);", "e * unit);",
-  "more environment")
+  "more")
 m("entmax: a full buffer is lost", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
   "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
 m("entmax loss: q > 0 at a mask", "is_lost |= is_masked && q_ > 0;", "", "more special_cases losses")
