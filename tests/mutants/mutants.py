@@ -179,8 +179,6 @@ m("evsoftmax: the mean may be above the largest", "return mean < (double)max ? (
   "return (mmax_real)mean;", "special_cases forward")
 m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
-m("evsoftmax: epsilon's products may be subnormal", "mmax_keep(mmax_le(least, e), e) * epsilon", "e * epsilon",
-  "environment special_cases forward")
 m("loss: smoothing counts the target twice", "mmax_twice((1 - smoothing) * (((double)r->max",
   "mmax_twice((((double)r->max", "losses golden")
 m("loss: distances may overflow", "return mmax_limited(whole);", "return whole;", "special_cases losses")
@@ -317,13 +315,10 @@ m("entmax backward: galpha is written", "*a->per_row += bad ? mmax_from_f64(0x7f
 m("entmax backward: gy is not relative", "g_most = (double)gy[i];", "g_most = 0;", "more")
 m("entmax backward: sums of more than one batch", "for (e.next = 0; !bad && e.next < n; ++batches) {",
   "for (e.next = 0; !bad && e.next < n && batches < 1; ++batches) {", "more")
-m("sigsoftmax: the other sigmoid", "w->power = score == MMAX_SIGMOID && r->max < 0 ? 2 : 1;",
-  "w->power = score == MMAX_SIGMOID && r->max < 1 ? 2 : 1;", "more")
 m("sigsoftmax: no bound of sigmoids", "s = mmax_max(mmax_min(x, most), mmax_set(0) - most);", "s = x;",
   "more special_cases")
 m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.half_below", "-2 * spread.half_below",
   "more")
-m("hourglass: tiny scales are not raised", "*up = share < (double)MMAX_MIN * 1e9 * sum ? 100 : 0;", "*up = 0;", "more")
 m("gumbel: U may be 1", "((double)(2 * half - 1 - k) + 0.5) * -unit;", "((double)(2 * half - 1 - k)) * -unit;",
   "more golden")
 m("gumbel: first_row does not count", "(first_row + row) * 0xd1342543de82ef95", "(row) * 0xd1342543de82ef95", "more")
@@ -335,9 +330,9 @@ m("multimodality: y of the last maximum", "while (first + 1 < n && (double)x[fir
   "for (size_t i = 0; i < n; ++i) { first = (double)x[i] == range.x_max ? i : first; }",
   "properties special_cases api losses")
 m("sparsity: negative y overflow", "if (range.y_min < 0 && reference > 0) {", "if (0) {",
-  "special_cases properties losses")
+  "api")
 m("sparsity: an underflown reference", "return weight >= (double)MMAX_MIN ? weight : 0;", "return weight;",
-  "special_cases properties losses")
+  "api")
 m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
 m("soft targets: sum q is 1", "mmax_exp_double(-below) * r->q - q;", "mmax_exp_double(-below) - q;", "attention losses")
 m("soft targets: outside starts and lengths", "if (!is_read || i < start || i >= start + n) { gx[i] = 0; }",
