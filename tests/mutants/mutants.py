@@ -162,8 +162,6 @@ m("logarithms: the scale's low part", "mmax_fma(half, mmax_set(t->low), mmax_set
 m("logarithms: masks are finite",
   "mmax_select(mmax_is_active(s * mmax_set(t->scale)), mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
   "special_cases losses")
-m("logarithms: a finite entry may be -inf", "mmax_max(log, lowest), mmax_masked);", "log, mmax_masked);",
-  "special_cases losses")
 m("gradient: q at masks", "mmax_keep(mmax_ne(e, mmax_set(0)),\n" "                            mmax_weight_of(", "(\n"
   "                            mmax_weight_of(", "special_cases losses")
 m("gradient: no lift on the way", ": 16777216);", ": 1);", "losses environment special_cases")
@@ -181,7 +179,6 @@ m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
 m("loss: smoothing counts the target twice", "mmax_twice((1 - smoothing) * (((double)r->max",
   "mmax_twice((((double)r->max", "losses golden")
-m("loss: distances may overflow", "return mmax_limited(whole);", "return whole;", "special_cases losses")
 m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? 1 - smoothing : 0) +", "(0 +", "losses")
 m("loss: a masked target is finite", "if (mmax_bits_of(r->x_target) == MMAX_MASKED) {", "if (0) {",
   "special_cases losses")
