@@ -1440,6 +1440,9 @@ static void test_null(void) {
                 if (f->order) {
                     missing = c;
                     missing.p = NULL;
+                    missing.s.rows = 1;
+                    check_refused(f, &missing, MMAX_ERR_NULL, "p = NULL, one row");
+                    missing.s.rows = 2;
                     check_refused(f, &missing, MMAX_ERR_NULL, "p = NULL");
                 }
                 if (f->kind == METRIC) {

@@ -164,7 +164,6 @@ m("logarithms: masks are finite",
   "special_cases losses")
 m("gradient: q at masks", "mmax_keep(mmax_ne(e, mmax_set(0)),\n" "                            mmax_weight_of(", "(\n"
   "                            mmax_weight_of(", "special_cases losses")
-m("gradient: no lift on the way", ": 16777216);", ": 1);", "losses environment special_cases")
 m("gradient: below the normal numbers", "mmax_keep(mmax_le(mmax_set(g->least), mmax_abs(g_)), g_), mmax_set(g->scale)",
   "g_, mmax_set(g->scale)", "environment special_cases losses")
 m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x[i]) != MMAX_MASKED ? MMAX_NAN",
@@ -316,8 +315,6 @@ m("sigsoftmax: no bound of sigmoids", "s = mmax_max(mmax_min(x, most), mmax_set(
   "more special_cases")
 m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.half_below", "-2 * spread.half_below",
   "more")
-m("gumbel: U may be 1", "((double)(2 * half - 1 - k) + 0.5) * -unit;", "((double)(2 * half - 1 - k)) * -unit;",
-  "more golden")
 m("gumbel: first_row does not count", "(first_row + row) * 0xd1342543de82ef95", "(row) * 0xd1342543de82ef95", "more")
 
 # ==== metrics, soft targets ====
@@ -356,8 +353,6 @@ m("weights: the loss has none", "a->per_row[row + i] = mmax_limited(loss); }",
   "a->per_row[row + i] = mmax_limited(loss / weight); }", "attention losses")
 m("isa: one that is not there is taken", "if (!mmax_isa_available(isa)) { return MMAX_ERR_ISA; }", "",
   "api environment threads")
-m("isa: scalar is there", "case MMAX_ISA_SCALAR: return MMAX_HAVE_PORTABLE;", "case MMAX_ISA_SCALAR: return 1;",
-  "api environment")
 m("helper: the table's order", "p.t_d[i] = row[2 * i + 1];", "p.t_d[i] = row[2 * i];", "api attention golden")
 m("helper: labels have no grad_scale", "t.grad_scale = 1;\n" "    return t;", "t.grad_scale = 0.5;\n" "    return t;",
   "api losses")
