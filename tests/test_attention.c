@@ -675,6 +675,7 @@ static void forward_function(const function *f) {
     }
     check_forward(f, 5000, LENGTHS, 1);
     if (takes_sinks(f)) { check_forward(f, 5000, HIGH_SINKS, 1); }
+    if (is_lse(f)) { check_forward(f, 5000, FINITE_MASK | HIGH_SINKS, 1); }
     for (size_t i = 0; i < LONG_ROWS; ++i) {
         check_forward(f, all_long[i], EVERYTHING, i);
         check_forward(f, all_long[i], BIAS | SLOPES | STARTS, i);

@@ -384,6 +384,28 @@ int main(void) {
             }
         }
     }
+    TEST("gp of gradients that are 2^90 times as large, of f64 2^900, is so, too") {
+        FOR_EACH_FUNCTION(f) {
+            if (!is_learned(f)) { continue; }
+            FOR_EACH_ISA(isa) {
+                const double large = ldexp(1, f->size == 4 ? 90 : 900);
+                double gp[2][PARAMETERS];
+                for (int k = 0; k < 2; ++k) {
+                    call c = strided_call(f, 40, NORMAL_1, 1, 3);
+                    for (size_t i = 0; k && i < ROWS * c.s.gy_stride; ++i) {
+                        set(f, c.array[GY], i, get(f, c.array[GY], i) * large);
+                    }
+                    memset(c.gp, 0, sizeof *c.gp);
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 40));
+                    memcpy(gp[k], c.gp, sizeof gp[k]);
+                }
+                for (size_t k = 0; k < PARAMETERS; ++k) {
+                    CHECK(fabs(gp[1][k] - gp[0][k] * large) <= 16 * eps_of(f) * fabs(gp[0][k] * large),
+                          AT ": parameter %u: %g, not %g", AT_ARGS(f, 40), (unsigned)k, gp[1][k], gp[0][k] * large);
+                }
+            }
+        }
+    }
     TEST("a gradient that is finite, of gradients at the end of the type's range") {
         static const struct { double t_b, scale; } cases[] = {{0.5, 1}, {1, 1e-3}, {0.25, 2}, {0.5, 0.9}};
         FOR_EACH_ISA(isa) {

@@ -241,6 +241,20 @@ static void test_forward(void) {
             CHECK(order && fabsl(sum - 1) < 1e-14, "alpha %g: sum - 1 is %.3Lg", alphas[i], sum - 1);
         }
     }
+    TEST("entmax: weights below the normal numbers are 0") {
+        FOR_EACH_ISA(isa) FOR_EACH_SIZE(size) {
+                const double least = size == 4 ? (double)FLT_MIN : DBL_MIN;
+                int zeros = 0;
+                draw(ENTMAX, size, 1.0001, 64, 1, 0);
+                for (int k = 0; k < 64; ++k) { r.x[k] = (size == 4 ? -1.625 : -12.5) * k; }
+                CHECK(forward() == MMAX_OK, HERE, HERE_ARGS);
+                for (int k = 0; k < 64; ++k) {
+                    zeros += r.y[k] == 0;
+                    CHECK(r.y[k] == 0 || r.y[k] >= least, HERE ": %g", HERE_ARGS, r.y[k]);
+                }
+                CHECK(zeros > 2 && zeros < 20, HERE ": %d weights are 0", HERE_ARGS, zeros);
+            }
+    }
     TEST("sigsoftmax does not overflow at 89 and beyond, nor below; sparsehourglass of any size; all of 3e38") {
         static const double far[] = {89, 1000, 3e38, -89, -1000, -3e38};
         FOR_EACH_ISA(isa) FOR_EACH_SIZE(size) for (size_t i = 0; i < COUNT(far); ++i) {

@@ -411,6 +411,23 @@ static void test_backward(void) {
                         CHECK(memcmp(&zero_gy, &gp_storage, sizeof zero_gy) == 0, AT ": gp differs", AT_ARGS(f, n));
                     }
     }
+    TEST("backward: where y = -0, gx = 0, also in a row with NaN") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    if (f->kind == BACKWARD && has(f, HAS_Y) && strncmp(f->name, "tanhmax", 7) != 0 && n > 1) {
+                        call c = call_of(f, 1, n, NORMAL_1, 21);
+                        for (size_t i = 0; i < n; i += 2) { set(f, c.array[Y], i, -0.0); }
+                        for (int nan = 0; nan < 2; ++nan) {
+                            if (nan) { set_special(f, c.array[GY], 1, QUIET_NAN); }
+                            check_ok(f, &c);
+                            for (size_t i = 0; i < n; i += 2) {
+                                CHECK(get_bits(f, c.array[OUT], i) == 0, AT ": entry %u is %g, NaN %d", AT_ARGS(f, n),
+                                      (unsigned)i, get(f, c.array[OUT], i), nan);
+                            }
+                        }
+                    }
+    }
     TEST("backward: where y = 0, gx = 0, however steep sigma is there") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -1079,6 +1096,19 @@ static void test_no_underflow(void) {
                         }
                     }
     }
+    TEST("tanhmax of tiny scores takes none, either") {
+        for (int k = 0; k < 2; ++k) {
+            const function *f = function_named(k ? "tanhmax_f64" : "tanhmax_f32");
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n) {
+                    call c = call_of(f, 1, n, NORMAL_1, 23);
+                    for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, (i % 2 ? 1 : -1) * (k ? 1e-200 : 1e-25)); }
+                    feclearexcept(FE_ALL_EXCEPT);
+                    check_ok(f, &c);
+                    CHECK(!fetestexcept(FE_UNDERFLOW), AT ": underflow", AT_ARGS(f, n));
+                }
+        }
+    }
     TEST("a loss below the smallest normal number is 0") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -1410,6 +1440,9 @@ static void test_null(void) {
                 if (f->order) {
                     missing = c;
                     missing.p = NULL;
+                    missing.s.rows = 1;
+                    check_refused(f, &missing, MMAX_ERR_NULL, "p = NULL, one row");
+                    missing.s.rows = 2;
                     check_refused(f, &missing, MMAX_ERR_NULL, "p = NULL");
                 }
                 if (f->kind == METRIC) {

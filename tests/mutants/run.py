@@ -19,7 +19,7 @@ from mutants import MUTANTS
 TESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 INCLUDE = os.path.join(os.path.dirname(TESTS), "include")
 FLAGS = [os.environ.get("CC", "gcc"), "-w", "-O1", "-march=native", "-DMULTIMAX_NO_DISPATCH", "-DMULTIMAX_EXTERN"]
-SECONDS = 60  # of a test, which take some 3 at most
+SECONDS = 20  # of a test, which take some 4 at most
 
 
 def compile_header(folder, text):
