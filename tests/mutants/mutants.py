@@ -61,8 +61,6 @@ m("alias: outputs are not compared with bias and q", "for (int j = 0; j < 10; ++
   "for (int j = 0; j < 10; j = j == 3 ? 6 : j + 1) {                /* bias", "attention special_cases losses")
 m("alias: a loss is compared as one double", ": rows);\n" "    arrays[8]", ": 1);\n" "    arrays[8]",
   "special_cases losses")
-m("null: gy is not asked for", "(!(needs & MMAX_GY) || a->gy) &&", "", "special_cases")
-m("null: targets are not asked for", " || a->t->index || a->t->q);", " || 1);", "special_cases losses")
 m("order: parameters before shapes", "if (s->cols > limit || rows >",
   "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit || rows >",
   "special_cases api")
@@ -124,10 +122,10 @@ m("far maxima: from far too late", "(MMAX_DOUBLE ? 1e9 : 131072.0)", "(MMAX_DOUB
   "forward special_cases losses")
 
 # ==== attention: scores ====
-m("mask: an entry at the limit is none", "mmax_lt(x, mmax_set((mmax_real)t->limit))",
+m("mask: an entry at the limit is none", "mmax_lt(x, mmax_set(t->limit))",
   "mmax_lt(x, mmax_set((mmax_real)t->limit - 1))", "attention")
-m("bias: slope 0 hides +inf", "mmax_fma(b, mmax_set((mmax_real)t->slope), b * mmax_set(0))",
-  "(b * mmax_set((mmax_real)t->slope))", "attention special_cases")
+m("bias: slope 0 hides +inf", "mmax_fma(b, mmax_set(t->slope), b * mmax_set(0))",
+  "(b * mmax_set(t->slope))", "attention special_cases")
 m("bias: -inf does not mask", "is_masked = mmax_or(is_masked, mmax_lt(b, mmax_set(-MMAX_MAX)));", "", "attention")
 
 # ==== gradients through sigma, gp ====
@@ -144,11 +142,11 @@ m("gp: flushed lanes stay", "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));\n"
 m("gp: is written, not added to", "gp->t_d[i] += s[1];", "gp->t_d[i] = s[1];", "backward losses")
 m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];",
   "backward losses")
-m("gp: NaN rows are passed over", "s[j] = t->any_nan ? mmax_from_f64(0x7ff8000000000000) :", "s[j] =",
+m("gp: NaN rows are passed over", "s[j] = t->any_nan ? MMAX_NAN_F64 :", "s[j] =",
   "special_cases backward losses")
 
 # ==== the softmax family: three passes ====
-m("pass 1: NaN is not looked for", "MMAX_UNLIKELY(mmax_any(mmax_is_nan(e.sum[0]))) &&", "0 &&", "special_cases")
+m("pass 1: NaN is not looked for", "MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0]))) &&", "0 &&", "special_cases")
 m("pass 1: sigma that overflows to -inf is normal", "(double)*max * c->scale < -MMAX_MAX ? MMAX_IS_EMPTY",
   "0 ? MMAX_IS_EMPTY", "special_cases")
 m("pass 3: the head of a row is skipped", "if (head) { mmax_weights_step(y, e, (int)head, a, least); }", "",
@@ -162,23 +160,17 @@ m("logarithms: the scale's low part", "mmax_fma(half, mmax_set(t->low), mmax_set
 m("logarithms: masks are finite",
   "mmax_select(mmax_is_active(s * mmax_set(t->scale)), mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
   "special_cases losses")
-m("gradient: q at masks", "mmax_keep(mmax_ne(e, mmax_set(0)),\n" "                            mmax_weight_of(", "(\n"
-  "                            mmax_weight_of(", "special_cases losses")
 m("gradient: below the normal numbers", "mmax_keep(mmax_le(mmax_set(g->least), mmax_abs(g_)), g_), mmax_set(g->scale)",
   "g_, mmax_set(g->scale)", "environment special_cases losses")
 m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x[i]) != MMAX_MASKED ? MMAX_NAN",
   "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
-m("special rows: lse of an empty one forgets the sink", ": b->sink            ? *b->sink", ": 0 ? *b->sink",
-  "attention")
 m("spread: what overflows stays so", "if (MMAX_UNLIKELY(!mmax_is_finite_f64(spread->half_below))) {", "if (0) {",
   "special_cases losses")
 m("evsoftmax: the mean may be above the largest", "return mean < (double)max ? (mmax_real)mean : max;",
   "return (mmax_real)mean;", "special_cases forward")
 m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
-m("loss: smoothing counts the target twice", "mmax_twice((1 - smoothing) * (((double)r->max",
-  "mmax_twice((((double)r->max", "losses golden")
-m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? 1 - smoothing : 0) +", "(0 +", "losses")
+m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? own : 0) +", "(0 +", "losses")
 m("loss: a masked target is finite", "if (mmax_bits_of(r->x_target) == MMAX_MASKED) {", "if (0) {",
   "special_cases losses")
 m("loss: gx at the target keeps q", "double gx = (y - r->q - own) * b->factor;", "double gx = (y - own) * b->factor;",
@@ -191,9 +183,7 @@ m("far maxima: the shift is not taken off", "mmax_score(x, &r->b->call, again) -
   "mmax_score(x, &r->b->call, again));", "special_cases forward losses")
 m("lengths: what is past them stays", "if (n < b->s->cols) {\n" "        mmax_fill(b->y + row * b->y_stride + n",
   "if (0) {\n" "        mmax_fill(b->y + row * b->y_stride + n", "special_cases memory")
-m("sink: it is no term of the sum", "if (b->sink) { r->sum.total = mmax_sink_term(r); }", "", "attention")
-m("sink: above the maximum it is no origin", "if (b->sink && *b->sink > (double)r->max * b->call.scale) {", "if (0) {",
-  "attention")
+m("sink: it is no term of the sum", "if (b->args->sink) { r->sum.total = mmax_sink_term(r); }", "", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * r->b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
 m("in place: sigma overwrites x that a loss needs", "(!r->y || (finish == MMAX_LOSS && r->y == r->x))", "(!r->y)",
@@ -209,7 +199,7 @@ m("long rows: a NaN row goes on", "if (state == MMAX_IS_NAN) {\n" "            m
   "            return 1;\n" "        }", "", "long_rows special_cases")
 m("long rows: in place they are taken, too", "score < MMAX_EVIDENCE && b->y != b->x &&", "score < MMAX_EVIDENCE &&",
   "long_rows special_cases bits properties")
-m("long rows: those with sinks, too", "!b->sink && finish != MMAX_LSE &&", "finish != MMAX_LSE &&", "attention")
+m("long rows: those with sinks, too", "!b->args->sink && finish != MMAX_LSE &&", "finish != MMAX_LSE &&", "attention")
 m("long rows: what is past the length stays", "if (is_done && b->y) { mmax_fill_past(b, row, finish); }", "",
   "attention long_rows")
 m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if (two[i].is_open)",
@@ -217,8 +207,6 @@ m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if
 m("short rows: far maxima stay",
   "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent), reach)));",
   "bad = mmax_or(bad, mmax_is_nan(all));", "special_cases forward")
-m("short rows: ignored ones are read", "if (finish == MMAX_LOSS && mmax_is_ignored(b, row, together)) { break; }", "",
-  "losses special_cases memory")
 m("short rows: evsoftmax's masks count in the mean",
   "bad = mmax_or(bad, mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX))); /* masks */", "", "special_cases forward")
 
@@ -245,8 +233,8 @@ m("threshold loss: may be below 0", ": loss > 0 ? mmax_limited(loss) : 0;\n" "  
 m("threshold: ignored rows have no loss", "if (is_ignored && b->loss) {", "if (0) {", "losses special_cases")
 
 # ==== top-k ====
-m("top-k: a bound too high", "mmax_igt(mmax_iset((mmax_int)t->k), mmax_top_ranks(lanes, count, j))",
-  "mmax_igt(mmax_iset((mmax_int)t->k - 1), mmax_top_ranks(lanes, count, j))", "topk")
+m("top-k: a bound too high", "mmax_igt(mmax_iset(t->k), mmax_top_ranks(lanes, count, j))",
+  "mmax_igt(mmax_iset(t->k - 1), mmax_top_ranks(lanes, count, j))", "topk")
 m("top-k: of equal ones any", "is_tie = (int)(v >= cut->some) & (int)(cut->ties > 0) & !is_above;",
   "is_tie = (int)(v >= cut->some) & !is_above;", "topk")
 m("top-k: ties by candidates have one place", "rank + (size_t)equal[rank]++ : i;", "rank : i;", "topk")
@@ -275,7 +263,7 @@ m("backward: gy of masked entries is used", "} else if (by != MMAX_BY_ENTRY && b
   "        e.g = mmax_keep(mmax_ne(e.w, nothing), e.g);", "special_cases")
 m("backward: a mask of x weighs", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
   "special_cases backward attention")
-m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, mmax_set((mmax_real)(1.0 / 1073741824)), *check);", ";",
+m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, mmax_set(1.0 / 1073741824), *check);", ";",
   "special_cases")
 m("backward: NaN rows write masks", "nothing || (r.x && mmax_is_masked(&r, i)) ? 0 : MMAX_NAN",
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
@@ -285,7 +273,7 @@ m("tanhmax: gx of flat rows", "return active > 0 ? 1 / active : 0;", "return act
   "backward special_cases")
 m("tanhmax: a term of sinh", "for (int i = 18; i > 0; i -= 2)", "for (int i = 6; i > 0; i -= 2)", "backward")
 m("tanhmax: cosh of masks counts", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
-m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set((mmax_real)MMAX_TINY), mmax_abs(f)), f) : f, q", "f : f, q",
+m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs(f)), f) : f, q", "f : f, q",
   "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2);", "*cosh2;",
   "special_cases forward")
@@ -305,9 +293,6 @@ m("entmax: weights below the normal numbers", "mmax_keep(mmax_le(least_, e), e) 
 m("entmax: a full buffer is lost", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
   "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
 m("entmax loss: q > 0 at a mask", "is_lost |= is_masked && q_ > 0;", "", "more special_cases losses")
-m("entmax backward: galpha is written", "*a->per_row += bad ? mmax_from_f64(0x7ff8000000000000)\n"
-  "                               : (sums.of_y", "*a->per_row = bad ? mmax_from_f64(0x7ff8000000000000)\n"
-  "                               : (sums.of_y", "more")
 m("entmax backward: gy is not relative", "g_most = (double)gy[i];", "g_most = 0;", "more")
 m("entmax backward: sums of more than one batch", "for (e.next = 0; !bad && e.next < n; ++batches) {",
   "for (e.next = 0; !bad && e.next < n && batches < 1; ++batches) {", "more")
@@ -325,7 +310,7 @@ m("multimodality: y of the last maximum", "while (first + 1 < n && (double)x[fir
   "properties special_cases api losses")
 m("sparsity: negative y overflow", "if (range.y_min < 0 && reference > 0) {", "if (0) {",
   "api")
-m("sparsity: an underflown reference", "return weight >= (double)MMAX_MIN ? weight : 0;", "return weight;",
+m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
 m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
 m("soft targets: sum q is 1", "mmax_exp_double(-below) * r->q - q;", "mmax_exp_double(-below) - q;", "attention losses")
@@ -333,8 +318,6 @@ m("soft targets: outside starts and lengths", "if (!is_read || i < start || i >=
   "if (!is_read || i < start) { gx[i] = 0; }", "attention losses")
 
 # ==== attention: calls by parts; public functions ====
-m("scale gradient: masks count", "if (!is_biased && !((double)x_[i] < terms.limit)) {", "if (!is_biased) {",
-  "attention")
 m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "row;", "attention")
 m("masked: the limit of floats is not exact", "(double)above > a->masked ? (double)above", "1 ? (double)above",
   "attention")
