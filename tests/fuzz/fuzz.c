@@ -57,7 +57,7 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     for (int a = 0; a < ARRAYS; ++a) { copy_row(in, l, a); }
     if (l->c.s.attention) { l->a.bias = exact_copy(l->a.bias, n * f->size); }
     l->a.masked = 0;
-    if (in->has_q) { l->c.t.q = exact_copy(before(in, Q) + (r * in->stride[Q] + l->start) * f->size, n * f->size); }
+    if (in->c.t.q) { l->c.t.q = exact_copy(before(in, Q) + (r * in->stride[Q] + l->start) * f->size, n * f->size); }
     poison_gy(f, l);
     CHECK(f->run(&l->c) == MMAX_OK, "%s: a row alone fails", f->name);
     if (n == 0 && !has(f, PER_HEAD)) { /* nothing is touched then */
