@@ -1105,7 +1105,9 @@ static void test_no_underflow(void) {
                     for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, (i % 2 ? 1 : -1) * (k ? 1e-200 : 1e-25)); }
                     feclearexcept(FE_ALL_EXCEPT);
                     check_ok(f, &c);
-                    CHECK(!fetestexcept(FE_UNDERFLOW), AT ": underflow", AT_ARGS(f, n));
+                    /* clang computes what is not selected in the portable instance */
+                    CHECK(!fetestexcept(FE_UNDERFLOW) || isa < MMAX_ISA_AVX2 || isa > MMAX_ISA_AVX512, AT ": underflow",
+                          AT_ARGS(f, n));
                 }
         }
     }
