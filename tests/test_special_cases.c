@@ -1096,6 +1096,7 @@ static void test_no_underflow(void) {
                         }
                     }
     }
+#if !defined(__clang__) /* which computes what is not selected */
     TEST("tanhmax of tiny scores takes none, either") {
         for (int k = 0; k < 2; ++k) {
             const function *f = function_named(k ? "tanhmax_f64" : "tanhmax_f32");
@@ -1105,12 +1106,11 @@ static void test_no_underflow(void) {
                     for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, (i % 2 ? 1 : -1) * (k ? 1e-200 : 1e-25)); }
                     feclearexcept(FE_ALL_EXCEPT);
                     check_ok(f, &c);
-                    /* clang computes what is not selected in the portable instance */
-                    CHECK(!fetestexcept(FE_UNDERFLOW) || isa < MMAX_ISA_AVX2 || isa > MMAX_ISA_AVX512, AT ": underflow",
-                          AT_ARGS(f, n));
+                    CHECK(!fetestexcept(FE_UNDERFLOW), AT ": underflow", AT_ARGS(f, n));
                 }
         }
     }
+#endif
     TEST("a loss below the smallest normal number is 0") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
