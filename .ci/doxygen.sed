@@ -3,8 +3,15 @@
 # so does a one-line comment there, but for the marks of sections; one at the end of a declaration documents that;
 # and the double version of a function shares the text of the float version.
 1s|^/\*$|/** @file\n@verbatim|
-s|^/\*$|/**\n@verbatim|
 s|^ \*/$|@endverbatim */|
-s|^/\* \([^=].*\)\*/$|/** \1*/|
+/^\/\* [^=]/{
+    s|^/\* \(.*\)\*/$|/** \1*/|
+    t
+    s|^/\* |/**\n@verbatim\n * |
+    :more
+    N
+    s| \*/$|\n@endverbatim */|
+    T more
+}
 s|\([;,]\)\( *\)/\* |\1\2/**< |
 s|^[a-zA-Z].*_f64 *(|/** The same in double. */\n&|

@@ -220,8 +220,8 @@ m("lanes: rows with NaN are not suspect", "mmax_or(mmax_is_nan(sum), mmax_not(mm
   "(mmax_not(mmax_le(mmax_abs(max)", "special_cases")
 m("tau of a row: is one real", "terms->low = (mmax_real)(((double)t - (double)terms->high) + a.step);",
   "terms->low = 0;", "forward losses")
-m("candidates: the bound is a little too high", "(double)start - 1e-6) / t->unit));",
-  "(double)start + 1e-2) / t->unit));", "forward")
+m("candidates: the bound is a little too high", "(double)start - 1e-6) * t->inverse));",
+  "(double)start + 1e-2) * t->inverse));", "forward")
 m("candidates: start is rounded up", "return (double)(mmax_real)t > t ? mmax_real_below((mmax_real)t) : (mmax_real)t;",
   "return (mmax_real)(t + 1e-3);", "forward")
 m("candidates: too many are lost", "return next < n ? 0 : held;", "return held;", "forward long_rows")
@@ -230,7 +230,7 @@ m("threshold loss: q at masks", "smooth ? mmax_keep(active, p - mmax_set(t->q)) 
 m("threshold loss: may be below 0", ": loss > 0 ? mmax_limited(loss) : 0;\n" "    }\n" "    if (gx && !is_masked) {\n"
   "        const double g = (p", ": loss;\n" "    }\n" "    if (gx && !is_masked) {\n" "        const double g = (p",
   "losses special_cases")
-m("threshold: ignored rows have no loss", "if (is_ignored && b->loss) {", "if (0) {", "losses special_cases")
+m("threshold: ignored rows have no loss", "if (is_ignored && b.loss) {", "if (0) {", "losses special_cases")
 
 # ==== top-k ====
 m("top-k: a bound too high", "mmax_igt(mmax_iset(t->k), mmax_top_ranks(lanes, count, j))",
@@ -277,8 +277,7 @@ m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs
   "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2);", "*cosh2;",
   "special_cases forward")
-m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(a)), a);\n"
-  "    mmax_store_upto(y, left, mmax_select(bad", "a;\n" "    mmax_store_upto(y, left, mmax_select(bad",
+m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(sigma)), sigma);", "sigma;",
   "special_cases forward environment")
 m("softcap: 1 too early", "28.85390081777927", "8.85390081777927", "attention")
 m("softcap: gradient of t", "mmax_max((one - size) * (one + size), zero)", "mmax_max(one - size, zero)", "attention")
