@@ -284,17 +284,16 @@ m("softcap: gradient of t", "mmax_max((one - size) * (one + size), zero)", "mmax
 
 # ==== entmax of any alpha, sigsoftmax, sparsehourglass, Gumbel numbers ====
 m("entmax: far from the root it stops", "pass < 100 && size > close", "pass < 3 && size > close", "more")
-m("entmax: large alpha has no base", "if (p->u > 1) { mmax_powers_base(p); }", "", "more")
-m("entmax: a pivot below the middle only", "return below > low ? below : above < top ? above : low;",
-  "return below > low ? below : low;", "more")
+m("entmax: large alpha has no base", "p->u > 1 && n > 1 ? mmax_powers_base(p) : 0", "0", "more")
+m("entmax: a pivot above the target only", "return above < top ? above : below;", "return above < top ? above : low;", "more")
 m("entmax: weights below the normal numbers", "mmax_keep(mmax_le(least_, e), e) * unit);", "e * unit);",
   "more")
 m("entmax: a full buffer is lost", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
   "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
 m("entmax loss: q > 0 at a mask", "is_lost |= is_masked && q_ > 0;", "", "more special_cases losses")
-m("entmax backward: gy is not relative", "g_most = (double)gy[i];", "g_most = 0;", "more")
-m("entmax backward: sums of more than one batch", "for (e.next = 0; !bad && e.next < n; ++batches) {",
-  "for (e.next = 0; !bad && e.next < n && batches < 1; ++batches) {", "more")
+m("entmax backward: gy is not relative", "g_most = g;", "g_most = 0;", "more")
+m("entmax backward: sums of more than one batch", "for (size_t first = 0; !bad && first < n; first = e.next) {",
+  "for (size_t first = 0; !bad && first < 1; first = e.next) {", "more")
 m("sigsoftmax: no bound of sigmoids", "s = mmax_max(mmax_min(x, most), mmax_set(0) - most);", "s = x;",
   "more special_cases")
 m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.half_below", "-2 * spread.half_below",
@@ -302,19 +301,19 @@ m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.h
 m("gumbel: first_row does not count", "(first_row + row) * 0xd1342543de82ef95", "(row) * 0xd1342543de82ef95", "more")
 
 # ==== metrics, soft targets ====
-m("multimodality: x at epsilon counts", "if (a > epsilon && a < range.x_max) {",
-  "if (a >= epsilon && a < range.x_max) {", "properties special_cases api losses")
-m("multimodality: y of the last maximum", "while (first + 1 < n && (double)x[first] < range.x_max) { ++first; }",
-  "for (size_t i = 0; i < n; ++i) { first = (double)x[i] == range.x_max ? i : first; }",
+m("multimodality: x at epsilon counts", "if ((double)x[i] > a->epsilon && x[i] < x[first]) {",
+  "if ((double)x[i] >= a->epsilon && x[i] < x[first]) {", "properties special_cases api losses")
+m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;",
+  "first = x[i] >= x[first] ? i : first;",
   "properties special_cases api losses")
-m("sparsity: negative y overflow", "if (range.y_min < 0 && reference > 0) {", "if (0) {",
+m("sparsity: negative y overflow", "if (y_min < 0 && reference > 0) {", "if (0) {",
   "api")
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
-m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
-m("soft targets: sum q is 1", "mmax_exp_double(-below) * r->q - q;", "mmax_exp_double(-below) - q;", "attention losses")
-m("soft targets: outside starts and lengths", "if (!is_read || i < start || i >= start + n) { gx[i] = 0; }",
-  "if (!is_read || i < start) { gx[i] = 0; }", "attention losses")
+m("soft targets: q > 0 at a mask", "lost |= is_masked && q[i] > 0;", "", "attention losses special_cases")
+m("soft targets: sum q is 1", "(own * (of_q.total + of_q.lost) + a->t->label_smoothing) /", "1 /", "attention losses")
+m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real)); }",
+  "", "attention losses")
 
 # ==== attention: calls by parts; public functions ====
 m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "row;", "attention")
@@ -338,5 +337,5 @@ m("isa: one that is not there is taken", "if (!mmax_isa_available(isa)) { return
 m("helper: the table's order", "p.t_d[i] = row[2 * i + 1];", "p.t_d[i] = row[2 * i];", "api attention golden")
 m("helper: labels have no grad_scale", "t.grad_scale = 1;\n" "    return t;", "t.grad_scale = 0.5;\n" "    return t;",
   "api losses")
-m("epsilon: of a loss may be 0", "a.extra = epsilon > 0 ? mmax_check_range(epsilon, 0, 1) : MMAX_ERR_PARAM;",
-  "a.extra = mmax_check_range(epsilon, 0, 1);", "special_cases losses")
+m("epsilon: of a loss may be 0", "mmax_set_parameter(&a, epsilon > 0 ? epsilon : -1, 0, 1);",
+  "mmax_set_parameter(&a, epsilon, 0, 1);", "special_cases losses")
