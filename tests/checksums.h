@@ -41,6 +41,7 @@
     {"entmax_backward(1.25)_f32", {0x007e8d05877ea79e, 0x007e8d05877ea79e}},
     {"entmax_backward(3)_f32", {0xd21b3e0500f74209, 0xd21b3e0500f74209}},
     {"sigsoftmax_backward_f32", {0x23340106cc524037, 0x3d7481e0c7501d64}},
+    {"sparsehourglass_backward_f32", {0x16e86ea6f844a18f, 0x16e86ea6f844a18f}},
     {"entmax_loss(1.25)_f32", {0x62ee2ad0be4a7494, 0x25b0964fc856fef0}},
     {"softmax_f64", {0x7c07bf32e7a30d2d, 0x3164836831240dcf}},
     {"multimax(1)_f64", {0xa8713b3c357e725f, 0x79e1007be7ef3dbc}},
@@ -84,4 +85,5 @@
     {"entmax_backward(1.25)_f64", {0x16f75c9785da9d38, 0x16f75c9785da9d38}},
     {"entmax_backward(3)_f64", {0xa4edb647e6b46058, 0xa4edb647e6b46058}},
     {"sigsoftmax_backward_f64", {0x0d1f5756907c25b2, 0x548a14f36e34147e}},
+    {"sparsehourglass_backward_f64", {0xad4fd79a0974cdac, 0xad4fd79a0974cdac}},
     {"entmax_loss(1.25)_f64", {0xb6d30c60d7deb5af, 0x73a7e23057b7f5b2}},
