@@ -73,7 +73,7 @@ def small(value):
 
 
 def ratio(a, b):
-    return f"{a / b:.2f}" if a and b else ""
+    return f"{a / b:.{2 if a / b > 0.1 else 3}f}" if a and b else ""
 
 
 def table(title, head, rows):

@@ -304,13 +304,13 @@ static inline hourglass oracle_hourglass(const oracle *o, const score *s, size_t
 /* sparsemax, entmax15: y = max(z - tau, 0)^power with sum 1, where z = (s - top) / power, by Newton's method from below. */
 static inline void oracle_threshold(const oracle *o, wide *y, const score *s, size_t n, score top) {
     int power = o->f == ENTMAX15 ? 2 : 1;
-    wide tau = -1, step = 1, unit = o->f == HOURGLASS ? oracle_hourglass(o, s, n).factor : (wide)1 / power;
+    wide tau = -1, step = 1, factor = o->f == HOURGLASS ? oracle_hourglass(o, s, n).factor : 1;
     for (int k = 0; k < 200 && step > 4 * LDBL_EPSILON; ++k) {
         wide sum, slope;
         size_t support = 0;
         for (size_t i = 0; i < n; ++i) {
             score d = difference(s[i], top);
-            y[i] = is_masked(s[i]) ? 0 : fmaxl((d.hi + d.lo) * unit - tau, 0);
+            y[i] = is_masked(s[i]) ? 0 : fmaxl((d.hi + d.lo) * factor / power - tau, 0);
             support += y[i] > 0;
         }
         sum = oracle_sum(y, n);
@@ -411,6 +411,7 @@ static inline void oracle_alpha(const oracle *o, wide *gp, wide *gp_unit, const 
         unit[0] += y[i] > 0 ? fabsl(gy[i] * first) : 0;
         unit[1] += y[i] > 0 ? fabsl(gy[i] * phi) : 0;
     }
+    if (total[2] == 0) { return; }
     gp[0] += (of_g[0] * total[1] - total[0] * of_g[1]) / total[2];
     gp_unit[0] += (unit[0] * total[1] + total[0] * unit[1]) / total[2];
 }
@@ -421,6 +422,7 @@ static inline void oracle_hourglass_chain(const oracle *o, wide *g, wide *unit, 
     const hourglass h = oracle_hourglass(o, s, n);
     const wide side = h.sum > 0 ? 1 : h.sum < 0 ? -1 : 0;
     wide dot = 0, dot_unit = 0;
+    if (h.count == 0) { return; }
     for (size_t i = 0; i < n; ++i) {
         dot += is_masked(s[i]) ? 0 : g[i] * s[i].hi;
         dot_unit += is_masked(s[i]) ? 0 : unit[i] * fabsl(s[i].hi);
