@@ -598,17 +598,18 @@ static void check_metric(const call *c) {
 /* What is added for the trainable scale and sink. */
 static void check_per_head(const call *c) {
     const function *f = row.f;
-    wide sum = 0, dot = 0, size = 0, expected;
+    wide sum = 0, reach = 0, dot = 0, size = 0, expected;
     for (size_t i = 0; i < row.n; ++i) {
         double y = has(f, HAS_Y) ? get(f, c->array[Y], i) : get(f, c->array[X], i), gy = get(f, c->array[GY], i);
         if (!row.active[i] || (has(f, HAS_Y) && y == 0)) { continue; }
         sum += y;
+        reach += fabs(y);
         dot += (wide)y * gy;
         size += fabsl((wide)y * gy) * (1 + fabsl(sum));
     }
     expected = has(f, HAS_Y) ? -(1 - sum) * dot : dot / row.scale;
     size /= has(f, HAS_Y) ? 1 : row.scale;
-    CHECK(row.verdict != ORDINARY || !(size + fabsl(sum) < DBL_MAX / 64) ||
+    CHECK(row.verdict != ORDINARY || !(size + reach < DBL_MAX / 64) ||
               fabsl(*c->per_row - expected) <= 1e-14 * size + DBL_MIN,
           ROW_AT "%.17g, not %.17Lg", ROW_ARGS(0), *c->per_row, expected);
 }
