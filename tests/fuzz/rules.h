@@ -443,7 +443,7 @@ static void check_selection(const call *c) {
     static size_t order[LONGEST_ROW + 1];
     const function *f = row.f;
     const size_t active = oracle_order(order, row.s, row.n), k = c->own.k < active ? c->own.k : active;
-    if (row.verdict == HAS_NAN) {
+    if (row.verdict == HAS_NAN && !row.bias) { /* with a bias a score may overflow to a mask */
         size_t j = 0;
         for (size_t i = 0; i < row.n && j < c->own.k; ++i) {
             if (!row.active[i]) { continue; }
