@@ -495,7 +495,7 @@ static void check_backward(const input *in, const call *c) {
     if (!(bound * (double)row.n <= largest(f) / 64) || high * (double)row.n > largest(f) / 64) { return; }
     near = (row.o.f == TANHMAX ? 64 : 16) * eps +
            (has(f, HAS_GRADIENT) ? 4 * (double)row.n * DBL_EPSILON : 0); /* plain sums in double */
-    tiny = smallest_normal(f) * (1 + 4 * (wide)high) * (1 + row.scale);
+    tiny = smallest_normal(f) * (1 + 4 * (wide)row.n * high) * (1 + row.scale);
     if (!has(f, ELEMENTWISE)) {
         oracle_backward(&row.o, gx, row.unit, gp, gp_unit, gy, row.y, row.s, row.n, row.scale, rest);
     }
