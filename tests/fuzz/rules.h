@@ -483,7 +483,9 @@ static void check_backward(const input *in, const call *c) {
     check_special_entries(c);
     CHECK(row.verdict != HAS_NAN || !has(f, HAS_GRADIENT) || is_nan_double(*c->per_row), ROW_AT "gradient %g",
           ROW_ARGS(0), *c->per_row);
-    if (!in->genuine || row.verdict != ORDINARY || has(f, HAS_GP)) { return; }
+    if (!in->genuine || row.verdict != ORDINARY || has(f, HAS_GP) || row.bias) {
+        return;
+    } /* a bias: scores are rounded */
     for (size_t i = 0; i < row.n; ++i) {
         if (!has(f, HAS_X)) { row.s[i].hi = row.active[i] ? 0 : -INFINITY; }
         row.y[i] = get(f, c->array[Y], i);
