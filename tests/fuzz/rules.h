@@ -239,7 +239,9 @@ static void examine(const input *in, const call *c) {
             }
             if (s > o.largest * (1 + 1e-6) && row.verdict != HAS_NAN && f->kind != METRIC) {
                 row.verdict = has(f, MASKED_BY_X) || has(f, HAS_GY) ? NEAR_END : HAS_NAN;
-            } else if (!(fabsl(reach) * (f->kind == LOSS ? (wide)n : 1) <= end) && row.verdict == ORDINARY) {
+            } else if (!(fabsl(reach) * (f->kind == LOSS ? (wide)n : 1) <=
+                         (has(f, HAS_GRADIENT) ? fminl(end, 1e200L) : end)) &&
+                       row.verdict == ORDINARY) {
                 row.verdict = NEAR_END;
             }
         }
@@ -484,8 +486,8 @@ static void check_backward(const input *in, const call *c) {
     CHECK(row.verdict != HAS_NAN || !has(f, HAS_GRADIENT) || is_nan_double(*c->per_row), ROW_AT "gradient %g",
           ROW_ARGS(0), *c->per_row);
     if (!in->genuine || row.verdict != ORDINARY || has(f, HAS_GP) || row.bias) {
-        return;
-    } /* a bias: scores are rounded */
+        return; /* with a bias scores are rounded */
+    }
     for (size_t i = 0; i < row.n; ++i) {
         if (!has(f, HAS_X)) { row.s[i].hi = row.active[i] ? 0 : -INFINITY; }
         row.y[i] = get(f, c->array[Y], i);
