@@ -497,8 +497,9 @@ static void check_backward(const input *in, const call *c) {
     }
     bound = row.scale * high * 2 * (1 + 64 * eps);
     if (!(bound * (double)row.n <= largest(f) / 64) || high * (double)row.n > largest(f) / 64) { return; }
-    near = (row.o.f == TANHMAX ? 64 : 16) * eps +
-           (has(f, HAS_GRADIENT) ? 4 * (double)row.n * DBL_EPSILON : 0); /* plain sums in double */
+    near = (row.o.f == TANHMAX ? 64 : 16) * eps + (has(f, HAS_GRADIENT)
+                                                       ? 4 * ((double)row.n - lowest * row.o.epsilon) * DBL_EPSILON
+                                                       : 0); /* plain sums, logarithms */
     tiny = smallest_normal(f) * (1 + 4 * (wide)row.n * high) * (1 + row.scale);
     if (!has(f, ELEMENTWISE)) {
         oracle_backward(&row.o, gx, row.unit, gp, gp_unit, gy, row.y, row.s, row.n, row.scale, rest);
