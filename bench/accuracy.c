@@ -99,11 +99,14 @@ accuracy accuracy_of(const kernel *k, const work *w) {
     size_t n = w->cols, rows = n < SAMPLE ? SAMPLE / n : 1;
     row r = {n, k->f64 ? DBL_EPSILON : FLT_EPSILON, k->f64 ? DBL_MIN : FLT_MIN, NULL, NULL, NULL, NULL, NULL, NULL};
     if (k->what == METRIC || k->what == VALUE || starts_with(k->function, "limit") ||
-        starts_with(k->function, "topk") || starts_with(k->function, "attention")) {
+        starts_with(k->function, "topk_select") || starts_with(k->function, "attention")) {
         return a;
     }
     o.p = k->order ? params_of_order(k->order) : NULL;
-    o.epsilon = k->what == LOSS ? TRAINING_EPSILON : 0;
+    o.epsilon = k->what == LOSS ? TRAINING_EPSILON
+                : o.f == TOPK   ? KEPT
+                : o.f == ENTMAX ? atof(k->function + strlen("entmax_")) / 100
+                                : 0;
     o.largest = k->f64 ? DBL_MAX : FLT_MAX;
     r.s = malloc(n * sizeof *r.s);
     r.y = malloc(5 * n * sizeof *r.y);

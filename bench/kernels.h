@@ -47,7 +47,7 @@ extern const kernel peer_limits[], peer_sort[], peer_topk[], peer_condat[], peer
 extern const kernel peer_naive_O2[], peer_naive_fast[];
 extern const kernel peer_onednn[], peer_xnnpack[], peer_torch[], peer_sleef[];
 
-#define TOPK             8    /* entries that topk keeps */
+#define KEPT             8    /* entries that topk keeps */
 #define TRAINING_EPSILON 1e-6 /* of evsoftmax_loss; inference has 0 */
 #define METRIC_EPSILON   0.0  /* thresholds of the metrics: entries above and below 0 */
 

@@ -23,8 +23,11 @@ RUN(entmax15, F(mmax_entmax15)(y, x, s))
 RUN(evsoftmax, F(mmax_evsoftmax)(y, x, 0, s))
 RUN(tanhmax, F(mmax_tanhmax)(y, x, s))
 RUN(seglu, F(mmax_seglu)(y, x, params_of_order(2), s))
-RUN(topk, F(mmax_topk)(y, x, TOPK, s))
-RUN(topk_select, F(mmax_topk_select)(y, (uint32_t *)w->gx, x, TOPK, 0, s))
+RUN(topk, F(mmax_topk)(y, x, KEPT, s))
+RUN(topk_select, F(mmax_topk_select)(y, (uint32_t *)w->gx, x, KEPT, 0, s))
+RUN(entmax_120, F(mmax_entmax)(y, x, 1.2, s))
+RUN(entmax_125, F(mmax_entmax)(y, x, 1.25, s))
+RUN(entmax_175, F(mmax_entmax)(y, x, 1.75, s))
 RUN(log_softmax, F(mmax_log_softmax)(y, x, s))
 RUN(log_multimax2, F(mmax_log_multimax)(y, x, params_of_order(2), s))
 
@@ -74,6 +77,9 @@ const kernel F(multimax)[] = {
     ROW(seglu, FORWARD, 2, 2, NULL),
     ROW(topk, FORWARD, 0, 2, NULL),
     ROW(topk_select, FORWARD, 0, 1, NULL),
+    ROW(entmax_120, FORWARD, 0, 2, NULL),
+    ROW(entmax_125, FORWARD, 0, 2, NULL),
+    ROW(entmax_175, FORWARD, 0, 2, NULL),
     ROW(log_softmax, FORWARD, 0, 2, NULL),
     ROW(log_multimax2, FORWARD, 2, 2, NULL),
     ROW(softmax_backward, BACKWARD, 0, 3, F(run_softmax)),

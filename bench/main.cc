@@ -25,12 +25,15 @@
 
 namespace {
 
+bool starts_with(const char *s, const char *prefix) { return std::strncmp(s, prefix, std::strlen(prefix)) == 0; }
+
 struct Shape {
     size_t rows, cols;
 };
 const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},   {1024, 256},  {256, 1024},
                             {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}};
 const Shape call_shapes[] = {{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64}}; // what a call costs
+const Shape router_shapes[] = {{65536, 64}, {65536, 128}};                               // of mixtures of experts
 const Shape backward_shapes[] = {{512, 64}, {128, 256}, {32, 1024}, {8, 4096}};          // their arrays fit L2
 const int spreads[] = {1, 4, 30};
 // Sharp rows and the mean over a batch make gradients below the normal numbers.
@@ -214,6 +217,9 @@ void add_shapes(std::vector<Case> &cases, Case c) {
     };
     for (const Shape &shape : row_shapes) { add(shape); }
     for (const Shape &shape : call_shapes) { add(shape); }
+    for (const Shape &shape : router_shapes) {
+        if (starts_with(c.k->function, "topk") || std::strcmp(c.k->function, "softmax") == 0) { add(shape); }
+    }
     for (const Shape &shape : backward_shapes) {
         if (c.k->what == BACKWARD) { add(shape); }
     }
@@ -255,8 +261,6 @@ std::string processor() {
     }
     return "unknown";
 }
-
-bool starts_with(const char *s, const char *prefix) { return std::strncmp(s, prefix, std::strlen(prefix)) == 0; }
 
 } // namespace
 

@@ -1,4 +1,4 @@
-/* peer_topk.c: softmax over the TOPK largest entries in plain C: they are found by a partial quickselect, or by a heap. */
+/* peer_topk.c: softmax over the KEPT largest entries in plain C: they are found by a partial quickselect, or by a heap. */
 #include "kernels.h"
 
 #include <math.h>
@@ -32,7 +32,7 @@ static float by_quickselect(float *v, size_t n, size_t k) {
 }
 /* The smallest of the k largest is on top of a heap. */
 static float by_heap(float *v, size_t n, size_t k) {
-    float heap[TOPK];
+    float heap[KEPT];
     for (size_t i = 0; i < n; ++i) {
         size_t at = i < k ? i : 0;
         if (i >= k && v[i] <= heap[0]) { continue; }
@@ -47,7 +47,7 @@ static float by_heap(float *v, size_t n, size_t k) {
     return heap[0];
 }
 static void topk_rows(const work *w, float *copy, float (*least)(float *, size_t, size_t)) {
-    const size_t n = w->cols, k = n < TOPK ? n : TOPK;
+    const size_t n = w->cols, k = n < KEPT ? n : KEPT;
     for (size_t r = 0; r < w->rows; ++r) {
         const float *x = (const float *)w->x + r * n;
         float *y = (float *)w->y + r * n, max = x[0], sum = 0, low;

@@ -1,14 +1,19 @@
-// peer_torch.cc: softmax of PyTorch and its backward, and the sorted sparsemax and entmax15 on its tensors.
+// peer_torch.cc: softmax of PyTorch and its backward, top-k by its topk, and on its tensors the sorted sparsemax and
+// entmax15, and entmax of any alpha by bisection.
 #include "kernels.h"
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
 namespace {
 
 struct tensors {
     c10::InferenceMode inference;
-    at::Tensor x, y, gy, gx;
+    at::Tensor x, y, gy, gx, top, index;
 };
 
 void *open_tensors(const work *w) {
@@ -56,6 +61,37 @@ void run_entmax15(const work *w, void *state) {
     at::square_out(t->y, (z - tau.gather(1, support - 1)).clamp_min(0));
 }
 
+// What routers of mixtures of experts do: weights and indices of the largest.
+void run_topk_select(const work *w, void *state) {
+    const int64_t k = std::min<int64_t>(KEPT, static_cast<int64_t>(w->cols));
+    tensors *t = static_cast<tensors *>(state);
+    std::tie(t->top, t->index) = t->x.topk(k, 1);
+    t->top = t->top.softmax(1);
+}
+
+// Gupta et al. 2021.
+void run_topk(const work *w, void *state) {
+    tensors *t = static_cast<tensors *>(state);
+    run_topk_select(w, state);
+    t->y.zero_().scatter_(1, t->index, t->top);
+}
+
+// Peters, Niculae, Martins 2019, algorithm 1, as deep-spin's entmax_bisect has it: 50 steps.
+template <int hundredths> void run_entmax(const work *w, void *state) {
+    tensors *t = static_cast<tensors *>(state);
+    const double u = hundredths / 100.0 - 1, power = 1 / u;
+    const at::Tensor x = t->x * u, max = x.amax(1, true);
+    at::Tensor tau = max - 1, p;
+    const at::Tensor at_least = (x - tau).clamp_min(0).pow(power).sum(1, true) - 1;
+    double step = 1 - std::pow(1.0 / static_cast<double>(w->cols), u);
+    for (int k = 0; k < 50; ++k) {
+        const at::Tensor middle = tau + (step /= 2);
+        p = (x - middle).clamp_min(0).pow(power);
+        tau = at::where((p.sum(1, true) - 1) * at_least >= 0, middle, tau);
+    }
+    at::div_out(t->y, p, p.sum(1, true));
+}
+
 } // namespace
 
 const kernel peer_torch[] = {
@@ -63,5 +99,10 @@ const kernel peer_torch[] = {
     {"softmax_backward", "torch", BACKWARD, 0, 0, 3, run_softmax_backward, run_softmax, open_tensors, close_tensors},
     {"sparsemax", "torch-sort", FORWARD, 0, 0, 2, run_sparsemax, nullptr, open_tensors, close_tensors},
     {"entmax15", "torch-sort", FORWARD, 0, 0, 2, run_entmax15, nullptr, open_tensors, close_tensors},
+    {"topk", "torch", FORWARD, 0, 0, 2, run_topk, nullptr, open_tensors, close_tensors},
+    {"topk_select", "torch", FORWARD, 0, 0, 1, run_topk_select, nullptr, open_tensors, close_tensors},
+    {"entmax_120", "torch-bisection", FORWARD, 0, 0, 2, run_entmax<120>, nullptr, open_tensors, close_tensors},
+    {"entmax_125", "torch-bisection", FORWARD, 0, 0, 2, run_entmax<125>, nullptr, open_tensors, close_tensors},
+    {"entmax_175", "torch-bisection", FORWARD, 0, 0, 2, run_entmax<175>, nullptr, open_tensors, close_tensors},
     {nullptr, nullptr, FORWARD, 0, 0, 0, nullptr, nullptr, nullptr, nullptr},
 };

@@ -14,8 +14,8 @@ import weight
 
 LIMITS = ("copy", "max-copy")
 SHORT = 64  # single rows of up to so many entries: what a call costs
-FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "topk_select", "seglu",
-           "log_softmax", "log_multimax2", "softmax_lengths")
+FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "topk_select", "entmax_120",
+           "entmax_125", "entmax_175", "seglu", "log_softmax", "log_multimax2", "softmax_lengths")
 
 
 class Run:
@@ -73,7 +73,7 @@ def small(value):
 
 
 def ratio(a, b):
-    return f"{a / b:.2f}" if a and b else ""
+    return f"{a / b:.{2 if a / b > 0.1 else 3}f}" if a and b else ""
 
 
 def table(title, head, rows):
@@ -102,7 +102,7 @@ def call_table(run, own):
 
 
 def softmax_tables(run, own):
-    shapes = run.shapes(function="softmax_f32", spread="sd4")
+    shapes = run.shapes(function="limit_f32", by=LIMITS[0], spread="sd4")
     speed = lambda function, by: [number(run.ns(function, by, shape)) for shape in shapes]
     errors = lambda by: [small(value) for value in run.accuracy("softmax_f32", by)]
     bys = sorted(run.names("by", function="softmax_f32"), key=lambda by: (not by.startswith("multimax"), by != own, by))
@@ -138,7 +138,7 @@ def function_tables(run, own):
                  ["rows x cols"] + shapes + ["max ULP", "abs(sum - 1)"], rows)
     text += table("As a multiple of softmax", ["rows x cols"] + shapes, ratios[1:])
     rows = []
-    for function in ("sparsemax", "entmax15"):
+    for function in [function for function in FORWARD if function.startswith(("sparsemax", "entmax"))]:
         name = function + "_f32"
         for by in [by for by in run.names("by", function=name) if not by.startswith("multimax")]:
             for spread in ("sd4", "sd1"):
@@ -155,6 +155,18 @@ def function_tables(run, own):
     text += table("f64 as a multiple of f32", ["rows x cols"] + shapes, rows)
     tail = ratio(run.ns("softmax_f32", own, "16384x63"), run.ns("softmax_f32", own, "4096x64"))
     return text + ([f"softmax f32 at 16384x63 as a multiple of 4096x64: {tail}", ""] if tail else [])
+
+
+def topk_table(run, own):
+    shapes = run.shapes(function="topk_f32", by=own)
+    rows = []
+    for name in ("topk_f32", "topk_select_f32"):
+        bys = [("softmax_f32", own)] + [(name, by) for by in run.names("by", function=name)
+                                        if not by.startswith("multimax")]
+        for function, by in bys:
+            rows.append([f"{name[:-4]} / {'softmax' if by == own else by}"]
+                        + [ratio(run.ns(name, own, shape), run.ns(function, by, shape)) for shape in shapes])
+    return table("topk, k = 8, f32, as a multiple of softmax and of the peers", ["rows x cols"] + shapes, rows)
 
 
 def attention_table(run, own):
@@ -214,7 +226,7 @@ def gradient_sizes_table(run, own):
 
 def chart(run, own, directory):
     """Writes softmax.dat and lets gnuplot draw it; in entries per ns."""
-    shapes = [shape for shape in run.shapes(function="softmax_f32", by=own, spread="sd4") if columns(shape) != 63]
+    shapes = [shape for shape in run.shapes(function="limit_f32", by=LIMITS[0], spread="sd4") if columns(shape) != 63]
     if not shapes:
         return
     bys = [own] + [by for by in run.names("by", function="softmax_f32")
@@ -251,7 +263,7 @@ def main(paths):
             f"{' '.join(context['compiler'].split())}; multimax.h {context['multimax']}; {context['date'][:10]}. "
             "Medians of interleaved repetitions in one process.", ""]
     text += softmax_tables(run, own) + avx2_table(runs[-1]) + function_tables(run, own) + backward_tables(run, own)
-    text += attention_table(run, own) + gradient_sizes_table(run, own)
+    text += topk_table(run, own) + attention_table(run, own) + gradient_sizes_table(run, own)
     text += call_table(run, own)
     for include in includes:
         text += table("Weight", *weight.measure(include))

@@ -41,6 +41,7 @@
     {"entmax_backward(1.25)_f32", {0x007e8d05877ea79e, 0x007e8d05877ea79e}},
     {"entmax_backward(3)_f32", {0xd21b3e0500f74209, 0xd21b3e0500f74209}},
     {"sigsoftmax_backward_f32", {0x23340106cc524037, 0x3d7481e0c7501d64}},
+    {"sparsehourglass_backward_f32", {0x48dfb186f1fe00f0, 0x48dfb186f1fe00f0}},
     {"entmax_loss(1.25)_f32", {0x5e6e727b48348f26, 0x6ec531ee3c1758d6}},
     {"softmax_f64", {0x7c07bf32e7a30d2d, 0x3164836831240dcf}},
     {"multimax(1)_f64", {0xa8713b3c357e725f, 0x79e1007be7ef3dbc}},
@@ -84,4 +85,5 @@
     {"entmax_backward(1.25)_f64", {0x16f75c9785da9d38, 0x16f75c9785da9d38}},
     {"entmax_backward(3)_f64", {0xa4edb647e6b46058, 0xa4edb647e6b46058}},
     {"sigsoftmax_backward_f64", {0x0d1f5756907c25b2, 0x548a14f36e34147e}},
+    {"sparsehourglass_backward_f64", {0x6b0d77245e1923a9, 0x6b0d77245e1923a9}},
     {"entmax_loss(1.25)_f64", {0x68006df278bd9346, 0x598ad8307e536f1a}},

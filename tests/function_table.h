@@ -34,6 +34,13 @@ typedef struct call {
     double epsilon, reference;
     mmax_targets t;
     mmax_shape s;
+    struct {
+        double *gradient; /* of epsilon as alpha or q, or NULL */
+        size_t k;         /* of topk and topk_select */
+        uint32_t *index;
+        int over_all;
+        uint64_t seed, first_row; /* of gumbel */
+    } own;                        /* of some functions */
 } call;
 
 typedef enum kind { FORWARD, LOGARITHM, BACKWARD, LOG_BACKWARD, LOSS, METRIC } kind;
@@ -53,7 +60,10 @@ enum trait {
     PER_HEAD = 2048,    /* adds to one value a head */
     HAS_CAP = 4096,     /* epsilon is a cap: above 0 */
     TAKES_SINKS = 8192,
-    SELECTS = 16384, /* of equal entries some have weight, others none */
+    SELECTS = 16384,      /* of equal entries some have weight, others none */
+    HAS_GRADIENT = 32768, /* backward: of epsilon, too; either output may be NULL */
+    HAS_INDEX = 65536,    /* topk_select: OUT is rows x k, contiguous, and there is an index; either may be NULL */
+    BY_PLACE = 131072,    /* gumbel: an entry depends on its column */
     FORWARD_ARRAYS = HAS_OUT | HAS_X,
     BACKWARD_ARRAYS = HAS_OUT | HAS_GY | HAS_Y,
     METRIC_ARRAYS = HAS_Y | HAS_X | HAS_EPSILON
@@ -79,7 +89,7 @@ typedef struct function {
     ADAPTER(entmax15, T, c->array[OUT], c->array[X], c->s)                                                      \
     ADAPTER(evsoftmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                                         \
     ADAPTER(tanhmax, T, c->array[OUT], c->array[X], c->s)                                                       \
-    ADAPTER(topk, T, c->array[OUT], c->array[X], 4, c->s)                                                       \
+    ADAPTER(topk, T, c->array[OUT], c->array[X], c->own.k, c->s)                                                \
     ADAPTER(seglu, T, c->array[OUT], c->array[X], c->p, c->s)                                                   \
     ADAPTER(log_softmax, T, c->array[OUT], c->array[X], c->s)                                                   \
     ADAPTER(log_multimax, T, c->array[OUT], c->array[X], c->p, c->s)                                            \
@@ -100,12 +110,14 @@ typedef struct function {
     ADAPTER(multimodality, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->s)                           \
     ADAPTER(sparsity, T, c->per_row, c->array[Y], c->array[X], c->epsilon, c->reference, c->s)
 /* epsilon is alpha, or q */
-#define OTHER_ADAPTERS(T)                                                                         \
-    ADAPTER(entmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                              \
-    ADAPTER(sigsoftmax, T, c->array[OUT], c->array[X], c->s)                                      \
-    ADAPTER(sparsehourglass, T, c->array[OUT], c->array[X], c->epsilon, c->s)                     \
-    ADAPTER(entmax_backward, T, c->array[OUT], NULL, c->array[GY], c->array[Y], c->epsilon, c->s) \
-    ADAPTER(sigsoftmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->array[X], c->s)  \
+#define OTHER_ADAPTERS(T)                                                                                        \
+    ADAPTER(entmax, T, c->array[OUT], c->array[X], c->epsilon, c->s)                                             \
+    ADAPTER(sigsoftmax, T, c->array[OUT], c->array[X], c->s)                                                     \
+    ADAPTER(sparsehourglass, T, c->array[OUT], c->array[X], c->epsilon, c->s)                                    \
+    ADAPTER(entmax_backward, T, c->array[OUT], c->own.gradient, c->array[GY], c->array[Y], c->epsilon, c->s)     \
+    ADAPTER(sigsoftmax_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->array[X], c->s)                 \
+    ADAPTER(sparsehourglass_backward, T, c->array[OUT], c->own.gradient, c->array[GY], c->array[Y], c->array[X], \
+            c->epsilon, c->s)                                                                                    \
     ADAPTER(entmax_loss, T, c->per_row, c->array[OUT], c->array[X], c->epsilon, c->t, c->s)
 ADAPTERS(f32)
 ADAPTERS(f64)
@@ -162,19 +174,23 @@ OTHER_ADAPTERS(f64)
         FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                         \
         FUNCTION("sparsity", T, z, METRIC, METRIC_ARRAYS | HAS_REFERENCE, 0, 0, sparsity, softmax)
 
-/* Those that oracle.h knows nothing of, for programs that ask for them; test_more.c compares them with its own. */
+/* For programs that ask for them: those with tests of their own, test_topk.c and test_more.c. */
 #if defined(WITH_MORE_FUNCTIONS)
-#    define OTHER_FUNCTIONS(T, z)                                                                                 \
-        , FUNCTION("topk(4)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS, 0, 0, topk, topk),           \
-            FUNCTION("entmax(1.25)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 1.25, entmax, entmax),       \
-            FUNCTION("entmax(3)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 3, entmax, entmax),             \
-            FUNCTION("sigsoftmax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sigsoftmax, sigsoftmax),    \
-            FUNCTION("sparsehourglass", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0.5, sparsehourglass,     \
-                     sparsehourglass),                                                                            \
-            FUNCTION("entmax_backward(1.25)", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 1.25, entmax_backward, entmax), \
-            FUNCTION("entmax_backward(3)", T, z, BACKWARD, BACKWARD_ARRAYS, 0, 3, entmax_backward, entmax),       \
-            FUNCTION("sigsoftmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X, 0, 0, sigsoftmax_backward,   \
-                     sigsoftmax),                                                                                 \
+#    define OTHER_FUNCTIONS(T, z)                                                                                      \
+        , FUNCTION("topk(4)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS, 0, 0, topk, topk),                \
+            FUNCTION("entmax(1.25)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 1.25, entmax, entmax),            \
+            FUNCTION("entmax(3)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 3, entmax, entmax),                  \
+            FUNCTION("sigsoftmax", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0, sigsoftmax, sigsoftmax),         \
+            FUNCTION("sparsehourglass", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY, 0, 0.5, sparsehourglass,          \
+                     sparsehourglass),                                                                                 \
+            FUNCTION("entmax_backward(1.25)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_GRADIENT, 0, 1.25,                 \
+                     entmax_backward, entmax),                                                                         \
+            FUNCTION("entmax_backward(3)", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_GRADIENT, 0, 3, entmax_backward,      \
+                     entmax),                                                                                          \
+            FUNCTION("sigsoftmax_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X, 0, 0, sigsoftmax_backward,        \
+                     sigsoftmax),                                                                                      \
+            FUNCTION("sparsehourglass_backward", T, z, BACKWARD, BACKWARD_ARRAYS | HAS_X | MASKED_BY_X | HAS_GRADIENT, \
+                     0, 0.5, sparsehourglass_backward, sparsehourglass),                                               \
             FUNCTION("entmax_loss(1.25)", T, z, LOSS, FORWARD_ARRAYS, 0, 1.25, entmax_loss, entmax)
 #else
 #    define OTHER_FUNCTIONS(T, z)
@@ -470,6 +486,7 @@ static inline call call_of(const function *f, size_t rows, size_t cols, law l, u
     c.gp = &gp_storage;
     c.p = f->order ? &params_of_order[f->order] : NULL;
     c.epsilon = f->epsilon;
+    c.own.k = 4;
     c.t = mmax_labels(index_storage);
     c.s = mmax_rows(rows, cols);
     make_y(f, &c);

@@ -20,6 +20,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "multimax.h"
@@ -36,26 +37,40 @@ typedef struct score {
     wide hi, lo; /* hi + lo; -inf and 0 for a masked entry */
 } score;
 
-typedef enum formula { SOFTMAX, MULTIMAX, SPARSEMAX, ENTMAX15, EVSOFTMAX, TANHMAX, SEGLU, FORMULAS } formula;
+typedef enum formula {
+    SOFTMAX,
+    MULTIMAX,
+    SPARSEMAX,
+    ENTMAX15,
+    EVSOFTMAX,
+    TANHMAX,
+    SEGLU,
+    TOPK,
+    ENTMAX,
+    SIGSOFTMAX,
+    HOURGLASS,
+    FORMULAS
+} formula;
 
 typedef struct oracle {
     formula f;
     int logarithm;                 /* log of the result; softmax, multimax and evsoftmax */
     const mmax_multimax_params *p; /* multimax, seglu */
-    double epsilon;                /* evsoftmax: the weight below the mean */
-    double largest;                /* of T: a score below -largest is masked */
-    const wide *observed;          /* evsoftmax: the result to follow where a score is within `near` of the mean, or */
-    wide near;                     /* NULL: an entry within rounding of the mean may fall on either side */
+    double epsilon;       /* evsoftmax: the weight below the mean; topk: k; entmax: alpha; sparsehourglass: q */
+    double largest;       /* of T: a score below -largest is masked */
+    const wide *observed; /* evsoftmax: the result to follow where a score is within `near` of the mean, or */
+    wide near;            /* NULL: an entry within rounding of the mean may fall on either side */
 } oracle;
 
-/* The formula of a function by its name: "log_softmax_f32" and "softmax_backward_f64" are SOFTMAX. */
+/* The formula of a function by its name: "log_softmax_f32" and "softmax_backward_f64" are SOFTMAX, what is unknown SEGLU. */
 static inline formula oracle_formula(const char *name) {
-    static const char *const names[FORMULAS] = {"softmax",   "multimax", "sparsemax", "entmax15",
-                                                "evsoftmax", "tanhmax",  "seglu"};
+    static const char *const names[FORMULAS] = {"softmax",   "multimax",   "sparsemax",      "entmax15",
+                                                "evsoftmax", "tanhmax",    "seglu",          "topk",
+                                                "entmax",    "sigsoftmax", "sparsehourglass"};
     int f = 0;
     name += strncmp(name, "log_", 4) == 0 ? 4 : 0;
-    while (f < FORMULAS - 1 && strncmp(name, names[f], strlen(names[f])) != 0) { ++f; }
-    return (formula)f;
+    while (f < FORMULAS && strncmp(name, names[f], strlen(names[f])) != 0) { ++f; }
+    return f < FORMULAS ? (formula)f : SEGLU;
 }
 
 /* ==== arithmetic ==== */
@@ -144,7 +159,7 @@ static inline wide oracle_sigma(const mmax_multimax_params *p, wide s, wide *uni
 static inline void oracle_chain(const oracle *o, wide *g, wide *unit, wide *gp, wide *gp_unit, const score *s, size_t n,
                                 double scale) {
     for (size_t i = 0; i < n; ++i) {
-        wide slope = 1, slope_unit = 1;
+        wide slope = o->f == SIGSOFTMAX ? 1 + 1 / (1 + expl(s[i].hi)) : 1, slope_unit = slope;
         for (int k = 0; k < 4 && (o->f == MULTIMAX || o->f == SEGLU) && !is_masked(s[i]); ++k) {
             sigma_term a = term_of(o->p, k, s[i].hi);
             wide power = k % 2 ? a.q * a.q : a.q, dq = k % 2 ? 2 * a.q : a.side != 0,
@@ -180,8 +195,12 @@ static inline score oracle_score(const oracle *o, double x, double scale) {
     return s;
 }
 
-/* What is normalised: s, or sigma(s). */
+/* What is normalised: s, sigma(s), or log(exp(s) sigmoid(s)). */
 static inline score normalised_score(const oracle *o, score s) {
+    if (o->f == SIGSOFTMAX && !is_masked(s)) {
+        const score twice = {2 * s.hi, 2 * s.lo}, beyond = {log1pl(expl(-fabsl(s.hi))), 0};
+        return difference(s.hi < 0 ? twice : s, beyond);
+    }
     if ((o->f == MULTIMAX || o->f == SEGLU) && !is_masked(s)) {
         s.hi = oracle_sigma(o->p, s.hi, NULL);
         s.hi = s.hi < -(wide)o->largest ? -INFINITY : s.hi;
@@ -200,16 +219,98 @@ static inline score oracle_top(const oracle *o, const score *s, size_t n) {
     return top;
 }
 
+/* The active entries in descending order, of equal ones the first first. Returns how many they are. */
+static const score *oracle_ordered;
+static inline int oracle_compare(const void *a, const void *b) {
+    const size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    const score p = oracle_ordered[i], q = oracle_ordered[j];
+    const int is_equal = p.hi == q.hi && p.lo == q.lo;
+    return p.hi > q.hi || (p.hi == q.hi && p.lo > q.lo) || (is_equal && i < j) ? -1 : 1;
+}
+static inline size_t oracle_order(size_t *order, const score *s, size_t n) {
+    size_t active = 0;
+    for (size_t i = 0; i < n; ++i) {
+        if (!is_masked(s[i])) { order[active++] = i; }
+    }
+    oracle_ordered = s;
+    qsort(order, active, sizeof *order, oracle_compare);
+    return active;
+}
+
+/* topk: 1 for what is kept, else 0. */
+static inline void oracle_keep(const oracle *o, wide *y, const score *s, size_t n) {
+    size_t *const order = malloc((n + 1) * sizeof *order), active = oracle_order(order, s, n);
+    for (size_t i = 0; i < n; ++i) { y[i] = 0; }
+    for (size_t j = 0; j < active && (double)j < o->epsilon; ++j) { y[order[j]] = 1; }
+    free(order);
+}
+
+/* entmax, u = alpha - 1 > 1: the lowest entry for which those above it, with nothing left for itself, have a sum below 1 */
+static inline score oracle_base(const score *s, size_t n, wide u) {
+    size_t *const order = malloc((n + 1) * sizeof *order), low = 0, high = oracle_order(order, s, n);
+    score base;
+    while (high - low > 1) {
+        const size_t middle = (low + high) / 2;
+        wide sum = 0;
+        for (size_t j = 0; j < middle; ++j) {
+            const score d = difference(s[order[j]], s[order[middle]]);
+            sum += powl(u * (d.hi + d.lo), 1 / u);
+        }
+        *(sum < 1 ? &low : &high) = middle;
+    }
+    base = s[order[low]];
+    free(order);
+    return base;
+}
+/* entmax: the weight of the largest entry or, for alpha > 2, of the lowest that has any, by bisection; then all others. */
+static inline void oracle_entmax(const oracle *o, wide *y, const score *s, size_t n, score top) {
+    const wide u = (wide)o->epsilon - 1;
+    const score base = u > 1 ? oracle_base(s, n, u) : top;
+    wide low = -1400, high = 0;
+    for (wide middle = -1; low < middle && middle < high; middle = (low + high) / 2) {
+        wide sum = 0;
+        for (size_t i = 0; i < n; ++i) {
+            const score d = difference(s[i], base);
+            const wide t = is_masked(s[i]) ? -1 : u * (d.hi + d.lo) / expl(u * middle);
+            sum += y[i] = t > -1 && (u <= 1 || t >= 0) ? expl(middle + log1pl(t) / u) : 0;
+        }
+        *(sum < 1 ? &low : &high) = middle;
+    }
+}
+/* The largest relative error of a weight above 1e-6, as the header states it. */
+static inline wide oracle_entmax_bound(wide alpha, double eps, wide y) {
+    const wide u = alpha - 1;
+    if (u == 0 || u == 0.5L || u == 1) { return 8 * eps / y; } /* those of other functions */
+    return eps > 1e-10 && u <= 1
+               ? eps
+               : (wide)ORACLE_SLACK * ((eps > 1e-10 ? eps : 2e-14) + 1e-15 / (u <= 1 ? fminl(1, u * powl(y, u)) : y));
+}
+
+/* sparsehourglass: a = (1 + K q) / (|S| + K q); S, K and the denominator */
+typedef struct hourglass {
+    wide sum, count, size, factor;
+} hourglass;
+static inline hourglass oracle_hourglass(const oracle *o, const score *s, size_t n) {
+    hourglass h = {0, 0, 0, 1};
+    for (size_t i = 0; i < n; ++i) {
+        h.sum += is_masked(s[i]) ? 0 : s[i].hi + s[i].lo;
+        h.count += !is_masked(s[i]);
+    }
+    h.size = fabsl(h.sum) + h.count * o->epsilon;
+    h.factor = (1 + h.count * o->epsilon) / h.size;
+    return h;
+}
+
 /* sparsemax, entmax15: y = max(z - tau, 0)^power with sum 1, where z = (s - top) / power, by Newton's method from below. */
 static inline void oracle_threshold(const oracle *o, wide *y, const score *s, size_t n, score top) {
     int power = o->f == ENTMAX15 ? 2 : 1;
-    wide tau = -1, step = 1;
+    wide tau = -1, step = 1, factor = o->f == HOURGLASS ? oracle_hourglass(o, s, n).factor : 1;
     for (int k = 0; k < 200 && step > 4 * LDBL_EPSILON; ++k) {
         wide sum, slope;
         size_t support = 0;
         for (size_t i = 0; i < n; ++i) {
             score d = difference(s[i], top);
-            y[i] = is_masked(s[i]) ? 0 : fmaxl((d.hi + d.lo) / power - tau, 0);
+            y[i] = is_masked(s[i]) ? 0 : fmaxl((d.hi + d.lo) * factor / power - tau, 0);
             support += y[i] > 0;
         }
         sum = oracle_sum(y, n);
@@ -254,11 +355,16 @@ static inline void oracle_forward(const oracle *o, wide *y, const score *s, size
         }
         return;
     }
-    if (o->f == SPARSEMAX || o->f == ENTMAX15) {
+    if (o->f == SPARSEMAX || o->f == ENTMAX15 || o->f == HOURGLASS) {
         oracle_threshold(o, y, s, n, top);
         return;
     }
+    if (o->f == ENTMAX && o->epsilon > 1) {
+        oracle_entmax(o, y, s, n, top);
+        return;
+    }
     if (o->f == EVSOFTMAX) { oracle_weights(o, y, s, n, top); }
+    if (o->f == TOPK) { oracle_keep(o, y, s, n); }
     for (size_t i = 0; i < n; ++i) {
         score a = normalised_score(o, s[i]);
         if (is_masked(a)) {
@@ -266,7 +372,7 @@ static inline void oracle_forward(const oracle *o, wide *y, const score *s, size
         } else if (o->f == TANHMAX) {
             y[i] = exp_of(difference(a, top)) + exp_of(difference(negative(a), top));
         } else {
-            y[i] = (o->f == EVSOFTMAX ? y[i] : 1) * exp_of(difference(a, top));
+            y[i] = (o->f == EVSOFTMAX || o->f == TOPK ? y[i] : 1) * exp_of(difference(a, top));
         }
     }
     sum = oracle_sum(y, n);
@@ -289,9 +395,50 @@ static inline void oracle_forward(const oracle *o, wide *y, const score *s, size
 
 /* ==== backward ==== */
 
+/* entmax: the gradient of alpha, added to gp[0]; w = y^(2 - alpha). Correia, Niculae, Martins 2019, without 1/u^2. */
+static inline void oracle_alpha(const oracle *o, wide *gp, wide *gp_unit, const wide *gy, const wide *y, const wide *w,
+                                size_t n) {
+    const wide u = (wide)o->epsilon - 1;
+    wide total[3] = {0, 0, 0}, of_g[2] = {0, 0}, unit[2] = {0, 0}; /* of y + u h with h = -y log y, phi, w */
+    for (size_t i = 0; i < n; ++i) {
+        const wide l = y[i] > 0 ? logl(y[i]) : 0, t = -u * l, first = y[i] * (1 + t);
+        const wide phi = y[i] * l * l * (t < 1e-5 ? 0.5L + t / 6 : (expm1l(t) - t) / (t * t));
+        total[0] += first;
+        total[1] += phi;
+        total[2] += w[i];
+        of_g[0] += y[i] > 0 ? gy[i] * first : 0;
+        of_g[1] += y[i] > 0 ? gy[i] * phi : 0;
+        unit[0] += y[i] > 0 ? fabsl(gy[i] * first) : 0;
+        unit[1] += y[i] > 0 ? fabsl(gy[i] * phi) : 0;
+    }
+    if (total[2] == 0) { return; }
+    gp[0] += (of_g[0] * total[1] - total[0] * of_g[1]) / total[2];
+    gp_unit[0] += (unit[0] * total[1] + total[0] * unit[1]) / total[2];
+}
+
+/* sparsehourglass: turns gradients with respect to a s into gradients with respect to s; that of q is added to gp[0]. */
+static inline void oracle_hourglass_chain(const oracle *o, wide *g, wide *unit, wide *gp, wide *gp_unit, const score *s,
+                                          size_t n) {
+    const hourglass h = oracle_hourglass(o, s, n);
+    const wide side = h.sum > 0 ? 1 : h.sum < 0 ? -1 : 0;
+    wide dot = 0, dot_unit = 0;
+    if (h.count == 0) { return; }
+    for (size_t i = 0; i < n; ++i) {
+        dot += is_masked(s[i]) ? 0 : g[i] * s[i].hi;
+        dot_unit += is_masked(s[i]) ? 0 : unit[i] * fabsl(s[i].hi);
+    }
+    for (size_t i = 0; i < n; ++i) {
+        g[i] = is_masked(s[i]) ? 0 : h.factor * (g[i] - side * dot / h.size);
+        unit[i] = h.factor * (unit[i] + dot_unit / h.size);
+    }
+    gp[0] += dot * h.count * (1 - h.factor) / h.size;
+    gp_unit[0] += dot_unit * h.count * (1 + h.factor) / h.size;
+}
+
 /*
  * gx, and gp added to, from the result y that was rounded to T: what the library gets. unit[i] and gp_unit[k] are what
- * a rounding error in T is relative to: the sums of the magnitudes. `scratch` has n entries.
+ * a rounding error in T is relative to: the sums of the magnitudes. `scratch` has n entries. gp[0] is the gradient of
+ * alpha or q where there is one.
  */
 static inline void oracle_backward(const oracle *o, wide *gx, wide *unit, wide *gp, wide *gp_unit, const wide *gy,
                                    const wide *y, const score *s, size_t n, double scale, wide *scratch) {
@@ -306,14 +453,18 @@ static inline void oracle_backward(const oracle *o, wide *gx, wide *unit, wide *
     }
     for (size_t i = 0; i < n; ++i) {
         int active = o->f == TANHMAX || o->f == SEGLU ? !is_masked(s[i]) : o->logarithm ? y[i] != -INFINITY : y[i] != 0;
-        wide root = o->f == ENTMAX15 ? sqrtl(y[i]) : o->f == SPARSEMAX ? 1 : y[i];
+        wide root = o->f == ENTMAX15                         ? sqrtl(y[i])
+                    : o->f == SPARSEMAX || o->f == HOURGLASS ? 1
+                    : o->f == ENTMAX                         ? powl(y[i], 2 - (wide)o->epsilon)
+                                                             : y[i];
         w[i] = !active ? 0 : o->logarithm ? expl(y[i]) : root;
         gx[i] = !active ? 0 : o->logarithm ? gy[i] : w[i] * gy[i];
         unit[i] = fabsl(gx[i]);
     }
     dot = oracle_sum(gx, n);
     dot_unit = oracle_sum(unit, n);
-    if (o->f == SPARSEMAX || o->f == ENTMAX15) { norm = oracle_sum(w, n); }
+    if (o->f == SPARSEMAX || o->f == ENTMAX15 || o->f == HOURGLASS || o->f == ENTMAX) { norm = oracle_sum(w, n); }
+    if (o->f == ENTMAX) { oracle_alpha(o, gp, gp_unit, gy, y, w, n); }
     for (size_t i = 0; i < n; ++i) {
         int by_score = o->f == TANHMAX || o->f == SEGLU || o->logarithm;
         int active = by_score ? !is_masked(normalised_score(o, s[i])) : w[i] != 0;
@@ -325,6 +476,7 @@ static inline void oracle_backward(const oracle *o, wide *gx, wide *unit, wide *
         gx[i] = active ? own * gy[i] - w[i] * dot / norm : 0;
         unit[i] = active ? fabsl(own * gy[i]) + fabsl(w[i]) * dot_unit / norm : 0;
     }
+    if (o->f == HOURGLASS) { oracle_hourglass_chain(o, gx, unit, gp, gp_unit, s, n); }
     oracle_chain(o, gx, unit, gp, gp_unit, s, n, scale);
 }
 

@@ -123,7 +123,8 @@ static void check_row(const function *f, const mmax_multimax_params *p, size_t n
     }
     if (!is_judged(f, &o, n)) { return; }
     FOR_EACH_ISA(isa) {
-        call c = {{y_row, NULL, NULL, x_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n)};
+        call c = {{y_row, NULL, NULL, x_row},  NULL,        NULL, p, f->epsilon, 0,
+                  {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n), {0}};
         wide largest_entry = 0, sum;
         worst here = {0, 0};
         size_t at = 0, wrong = 0, active = 0;
@@ -229,7 +230,7 @@ static void all_rows(const function *f, worst *w) {
 static void long_one_hot(const function *f, size_t n, double height) {
     FOR_EACH_ISA(isa) {
         char *x = malloc(n * f->size);
-        call c = {{x, NULL, NULL, x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n)};
+        call c = {{x, NULL, NULL, x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n), {0}};
         wide e[2] = {0, 0}, y[2], low = expl(-(wide)height);
         y[1] = 1 / (1 + (wide)(n - 1) * low);
         y[0] = y[1] * low;
@@ -256,7 +257,7 @@ static void longest_softmax(const function *f) {
     static wide e[BLOCK], sums[BLOCKS];
     oracle o = {SOFTMAX, 0, NULL, 0, largest(f), NULL, 0};
     char *x = malloc(n * f->size), *y = malloc(n * f->size);
-    call c = {{y, NULL, NULL, x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n)};
+    call c = {{y, NULL, NULL, x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n), {0}};
     score top = {-INFINITY, 0};
     wide sum, worst_error = 0;
     CHECK(x && y, "no memory for %u entries", (unsigned)n);
@@ -296,9 +297,10 @@ static void check_long_multimax(const function *f, const mmax_multimax_params *p
     }
     if (!SOFTWARE_ORACLE) { check_row(f, p, n, 1, w); }
     FOR_EACH_ISA(isa) {
-        call c = {{y_row, NULL, NULL, x_row}, NULL, NULL, p, f->epsilon, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n)};
-        call in_place = {{long_row, NULL, NULL, long_row}, NULL,       NULL, p, f->epsilon, 0,
-                         {NULL, 0, 0, NULL, NULL, 0},      mmax_row(n)};
+        call c = {{y_row, NULL, NULL, x_row},  NULL,        NULL, p, f->epsilon, 0,
+                  {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n), {0}};
+        call in_place = {{long_row, NULL, NULL, long_row}, NULL,        NULL, p, f->epsilon, 0,
+                         {NULL, 0, 0, NULL, NULL, 0},      mmax_row(n), {0}};
         memcpy(long_row, x_row, n * f->size);
         CHECK(f->run(&c) == MMAX_OK && f->run(&in_place) == MMAX_OK, AT, AT_ARGS(f, n));
         CHECK(memcmp(long_row, y_row, n * f->size) == 0, AT ": other bits in place", AT_ARGS(f, n));

@@ -513,7 +513,7 @@ static void check_published(const function *f, size_t n, law l, double scale) {
 /* Judges the row in long_x; returns nothing but the worst error in ULP of the larger of |result| and 2^-10. */
 static void check_log(const function *f, size_t n, double scale, double bound, double *worst_ulp) {
     oracle o = {SOFTMAX, 1, NULL, 0, largest(f), NULL, 0};
-    call c = {{long_out, NULL, NULL, long_x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n)};
+    call c = {{long_out, NULL, NULL, long_x}, NULL, NULL, NULL, 0, 0, {NULL, 0, 0, NULL, NULL, 0}, mmax_row(n), {0}};
     c.s.scale = scale;
     for (size_t i = 0; i < n; ++i) {
         s_row[i] = oracle_score(&o, get(f, long_x, i), scale);

@@ -11,13 +11,14 @@
 #include "oracle.h"
 
 enum { MOST = 2048 };
-typedef enum which { ENTMAX, SIGSOFTMAX, HOURGLASS, WHICH } which;
-static const char *const names[WHICH] = {"entmax", "sigsoftmax", "sparsehourglass"};
+static const char *const names[FORMULAS] = {
+    [ENTMAX] = "entmax", [SIGSOFTMAX] = "sigsoftmax", [HOURGLASS] = "sparsehourglass"};
+#define FOR_EACH_FORMULA(f) for (int f = ENTMAX; f <= HOURGLASS; ++f)
 
 /* ==== the functions on doubles, in either type ==== */
 
 typedef struct rows {
-    which f;
+    formula f;
     size_t size; /* of the type */
     double parameter, gradient;
     mmax_shape s;
@@ -84,7 +85,7 @@ static mmax_status entmax_loss(void) {
 static double eps(void) { return r.size == 4 ? FLT_EPSILON : DBL_EPSILON; }
 
 /* N(0,4^2), every fifth time few values and so ties, every seventh with masks. */
-static void draw(which f, size_t size, double parameter, size_t cols, double scale, unsigned seed) {
+static void draw(formula f, size_t size, double parameter, size_t cols, double scale, unsigned seed) {
     r.f = f;
     r.size = size;
     r.parameter = parameter;
@@ -105,70 +106,12 @@ static void draw(which f, size_t size, double parameter, size_t cols, double sca
 
 static int is_off(double x) { return bits_of(x) == 0xfff0000000000000; }
 
-/* The weight of the lowest entry that has any (alpha > 2; else the largest) by bisection; then all others. */
-static void entmax_oracle(wide *y, const wide *x, size_t n, wide alpha, wide scale) {
-    const wide u = alpha - 1;
-    wide base = -INFINITY, low = -1400, high = 0;
-    for (size_t i = 0; i < n; ++i) { base = fmaxl(base, x[i]); }
-    for (size_t k = 0; k < n && u > 1; ++k) {
-        wide sum = 0;
-        if (!(x[k] < base) || u * scale * (base - x[k]) > 1) { continue; }
-        for (size_t i = 0; i < n; ++i) { sum += x[i] > x[k] ? powl(u * scale * (x[i] - x[k]), 1 / u) : 0; }
-        base = sum < 1 ? x[k] : base;
-    }
-    for (wide middle = -1; low < middle && middle < high; middle = (low + high) / 2) {
-        wide sum = 0;
-        for (size_t i = 0; i < n; ++i) {
-            const wide t = u * scale * (x[i] - base) / expl(u * middle);
-            y[i] = t > -1 && (u <= 1 || t >= 0) ? expl(middle + log1pl(t) / u) : 0;
-            sum += y[i];
-        }
-        *(sum < 1 ? &low : &high) = middle;
-    }
-}
-static void sparsemax_oracle(wide *y, const wide *x, size_t n, wide scale) {
-    wide top = -INFINITY, low = -1, high = 0;
-    for (size_t i = 0; i < n; ++i) { top = fmaxl(top, x[i]); }
-    for (wide middle = -0.5L; low < middle && middle < high; middle = (low + high) / 2) {
-        wide sum = 0;
-        for (size_t i = 0; i < n; ++i) { sum += y[i] = fmaxl(scale * (x[i] - top) - middle, 0); }
-        *(sum < 1 ? &high : &low) = middle;
-    }
-}
-static wide hourglass_factor(const wide *x, size_t n, wide q, wide scale) {
-    wide sum = 0, k = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (x[i] >= -DBL_MAX) {
-            sum += scale * x[i];
-            ++k;
-        }
-    }
-    return (1 + k * q) / (fabsl(sum) + k * q);
-}
-/* alpha 1: softmax */
-static void row_oracle(wide *y, const wide *x, size_t n, which f, wide parameter, wide scale) {
-    wide sum = 0, top = -INFINITY;
-    if (f == ENTMAX && parameter > 1) {
-        entmax_oracle(y, x, n, parameter, scale);
-        return;
-    }
-    if (f == HOURGLASS) {
-        sparsemax_oracle(y, x, n, scale * hourglass_factor(x, n, parameter, scale));
-        return;
-    }
-    for (size_t i = 0; i < n; ++i) {
-        const wide s = scale * x[i];
-        y[i] = f == ENTMAX || !(x[i] >= -DBL_MAX) ? s : s < 0 ? 2 * s - log1pl(expl(s)) : s - log1pl(expl(-s));
-        top = fmaxl(top, y[i]);
-    }
-    for (size_t i = 0; i < n; ++i) { sum += y[i] = expl(y[i] - top); }
-    for (size_t i = 0; i < n; ++i) { y[i] /= sum; }
-}
-
-static wide exact_x[MOST], exact_y[MOST], other_y[MOST];
-static void exact(size_t at, size_t n) {
-    for (size_t i = 0; i < n; ++i) { exact_x[i] = r.x[at + i]; }
-    row_oracle(exact_y, exact_x, n, r.f, r.parameter, r.s.scale);
+static score exact_s[MOST];
+static wide exact_y[MOST], other_y[MOST];
+static void exact(size_t n) {
+    const oracle o = {r.f, 0, NULL, r.parameter, r.size == 4 ? FLT_MAX : DBL_MAX, NULL, 0};
+    for (size_t i = 0; i < n; ++i) { exact_s[i] = oracle_score(&o, r.x[i], r.s.scale); }
+    oracle_forward(&o, exact_y, exact_s, n);
 }
 
 static const double alphas[] = {1 + 1e-12, 1.0001, 1.01, 1.05,   1.2, 1.25, 1.4999, 1.5001,
@@ -182,24 +125,15 @@ static const double scales[] = {1, 0.125, 2};
 
 /* ==== forward ==== */
 
-/* What scores and sums that are off by some 1e-16 make of a weight; in f32 that is little. */
-static wide entmax_bound(wide y) {
-    const wide u = r.parameter - 1;
-    if (u == 0 || u == 0.5L || u == 1) { return 8 * eps() / y; } /* those of other functions */
-    return r.size == 4 && u <= 1 ? FLT_EPSILON
-                                 : (r.size == 4 ? FLT_EPSILON : 2e-14) * (wide)ORACLE_SLACK +
-                                       1e-15 * (wide)ORACLE_SLACK / fminl(1, u * powl(y, u)) * (u <= 1) +
-                                       (u > 1 ? 1e-15 * (wide)ORACLE_SLACK / y : 0);
-}
 static void check_forward(void) {
     const size_t n = r.s.cols;
     const wide least = r.f == ENTMAX ? 1e-6 : r.size == 4 ? FLT_MIN : DBL_MIN;
     wide sum = 0;
     CHECK(forward() == MMAX_OK, HERE, HERE_ARGS);
-    exact(0, n);
+    exact(n);
     for (size_t i = 0; i < n; ++i) {
         const wide e = exact_y[i], off = fabsl(r.y[i] - e);
-        const wide allowed = r.f == ENTMAX      ? (e > least ? entmax_bound(e) * e : 1e-6)
+        const wide allowed = r.f == ENTMAX      ? (e > least ? oracle_entmax_bound(r.parameter, eps(), e) * e : 1e-6)
                              : r.f == HOURGLASS ? (r.size == 4 ? 2e-6 : 1e-14) * (1 + 1 / r.parameter)
                              : e < least        ? least
                                                 : 7 * ulp(e, eps(), (double)least);
@@ -258,8 +192,8 @@ static void test_forward(void) {
     TEST("sigsoftmax does not overflow at 89 and beyond, nor below; sparsehourglass of any size; all of 3e38") {
         static const double far[] = {89, 1000, 3e38, -89, -1000, -3e38};
         FOR_EACH_ISA(isa) FOR_EACH_SIZE(size) for (size_t i = 0; i < COUNT(far); ++i) {
-                for (int f = 0; f < WHICH; ++f) {
-                    draw((which)f, size, f == HOURGLASS ? 1 : 1.25, 5, 1, 0);
+                FOR_EACH_FORMULA(f) {
+                    draw((formula)f, size, f == HOURGLASS ? 1 : 1.25, 5, 1, 0);
                     for (int k = 0; k < 5; ++k) { r.x[k] = (float)far[i]; }
                     CHECK(forward() == MMAX_OK, HERE, HERE_ARGS);
                     for (int k = 0; k < 5; ++k) {
@@ -313,16 +247,21 @@ static void test_forward(void) {
 /* ==== gradients ==== */
 
 /* sum gy y of the oracle with one entry, or the parameter, moved */
-static wide moved(size_t n, size_t entry, wide by) {
-    wide sum = 0, parameter = r.parameter + (entry == n ? by : 0);
-    for (size_t i = 0; i < n; ++i) { exact_x[i] = r.x[i] + (i == entry ? by : 0); }
-    row_oracle(other_y, exact_x, n, r.f, parameter, r.s.scale);
+static wide moved(size_t n, size_t entry, double by) {
+    const oracle o = {r.f, 0, NULL, r.parameter + (entry == n ? by : 0), DBL_MAX, NULL, 0};
+    wide sum = 0;
+    for (size_t i = 0; i < n; ++i) {
+        exact_s[i].hi = (wide)r.s.scale * ((wide)r.x[i] + (i == entry ? by : 0));
+        exact_s[i].lo = 0;
+    }
+    oracle_forward(&o, other_y, exact_s, n);
     for (size_t i = 0; i < n; ++i) { sum += r.gy[i] * other_y[i]; }
     return sum;
 }
 static void check_gradient(void) {
     const size_t n = r.s.cols;
-    wide step = 1e-6, most = 0;
+    const double step = 1e-6;
+    wide most = 0;
     CHECK(forward() == MMAX_OK && backward() == MMAX_OK, HERE, HERE_ARGS);
     for (size_t i = 0; i < n; ++i) { most = fmaxl(most, fabsl(r.gx[i])); }
     for (size_t i = 0; i < n; ++i) {
@@ -392,10 +331,10 @@ static void test_backward(void) {
         "gx and the parameter's gradient apart are those together; rows add up, lengths and starts leave entries out") {
         static const uint32_t ends[4] = {9, 4, 9, 0}, begins[4] = {0, 1, 5, 0};
         FOR_EACH_ISA(isa)
-            for (int f = 0; f < WHICH; f += 2) {
+            for (int f = ENTMAX; f <= HOURGLASS; f += 2) {
                 double whole, apart = 0, gx[36], x[36], y[36], gy[36];
                 mmax_shape s = mmax_rows(4, 9);
-                draw((which)f, 8, 1.25, 36, 1, 3);
+                draw((formula)f, 8, 1.25, 36, 1, 3);
                 memcpy(x, r.x, sizeof x);
                 memcpy(gy, r.gy, sizeof gy);
                 s.lengths = ends;
@@ -433,7 +372,7 @@ static void test_backward(void) {
         FOR_EACH_ISA(isa) FOR_EACH_SIZE(size) for (unsigned k = 0; k < 12; ++k) {
                 const int f = k % 2 ? HOURGLASS : ENTMAX, where = (int)(k / 2) % 3;
                 const double bad = double_of(k < 6 ? 0x7ff8000000000000 : 0x7ff0000000000000);
-                draw((which)f, size, 1.5 + 0.25 * (k % 3), 17, 1, 1);
+                draw((formula)f, size, 1.5 + 0.25 * (k % 3), 17, 1, 1);
                 r.x[3] = double_of(0xfff0000000000000);
                 r.x[5] = 30;
                 r.x[6] = f == HOURGLASS ? -29 : -30;
@@ -473,12 +412,12 @@ static void check_loss(void) {
         sum = 0;
     }
     CHECK(entmax_loss() == MMAX_OK, HERE, HERE_ARGS);
-    exact(0, n);
+    exact(n);
     for (size_t i = 0; i < n; ++i) { count += !is_off(r.x[i]); }
     for (size_t i = 0; i < n; ++i) {
         const double given = r.size == 4 ? (float)r.q[i] : r.q[i];
         q[i] = is_off(r.x[i]) ? 0 : (1 - a) * (r.t.q ? given : i == target) + a / count;
-        sum += is_off(r.x[i]) ? 0 : (wide)r.s.scale * exact_x[i] * (exact_y[i] - q[i]);
+        sum += is_off(r.x[i]) ? 0 : exact_s[i].hi * (exact_y[i] - q[i]);
     }
     loss = weight * (omega(q, n, r.parameter) - omega(exact_y, n, r.parameter) + sum);
     CHECK(fabsl(loss - r.loss[0]) <= fmaxl((r.size == 4 ? 1e-6 : 1e-13) * loss, r.size == 4 ? 3e-7 : 1e-14),
@@ -550,14 +489,14 @@ static void test_loss(void) {
 
 static void test_calls(void) {
     TEST("forward functions with a bias, a mask, scales a head, starts and lengths: what they make of the scores") {
-        FOR_EACH_ISA(isa) FOR_EACH_SIZE(size) for (int f = 0; f < WHICH; ++f) {
+        FOR_EACH_ISA(isa) FOR_EACH_SIZE(size) FOR_EACH_FORMULA(f) {
                 static const uint32_t begins[4] = {0, 2, 0, 6}, ends[4] = {7, 6, 5, 6};
                 static const double of_head[2] = {0.5, 2}, slopes[2] = {1, 0.25};
                 static double bias[14], got[28], x[28];
                 static float bias_32[14];
                 mmax_attention a;
                 memset(&a, 0, sizeof a);
-                draw((which)f, size, 1.25, 28, 1, 0);
+                draw((formula)f, size, 1.25, 28, 1, 0);
                 for (int i = 0; i < 28; ++i) { x[i] = r.x[i] = floor(r.x[i] * 4) / 4; }
                 for (int i = 0; i < 14; ++i) {
                     bias_32[i] = (float)(bias[i] = i == 3 ? double_of(0xfff0000000000000) : (i % 5) / 2.0);
@@ -736,8 +675,8 @@ static void test_gumbel(void) {
 /* ==== golden vectors ==== */
 
 /* 1: a case; 0: the end of the file; -1: neither, or one too large. */
-static int read_case(FILE *in, which f, int is_loss, int *is_other) {
-    static const char *const of_parameter[WHICH] = {"ga", NULL, "gq"};
+static int read_case(FILE *in, formula f, int is_loss, int *is_other) {
+    static const char *const of_parameter[FORMULAS] = {[ENTMAX] = "ga", [HOURGLASS] = "gq"};
     static int32_t index[64];
     static double t[64];
     char word[32], name[32];
@@ -793,8 +732,9 @@ static void check_case(const rows *given, int is_loss) {
               HERE ": the parameter's gradient is %.17g, not %.17g", HERE_ARGS, r.gradient, given->gradient);
         CHECK(forward() == MMAX_OK, HERE, HERE_ARGS);
         for (size_t i = 0; i < n; ++i) {
-            const double y = given->y[i], bound = r.f == ENTMAX && y > 1e-6 ? (double)entmax_bound(y) * y
-                                                                            : 8 * e * (y > 0 ? 1 : 0) * most;
+            const double y = given->y[i], bound = r.f == ENTMAX && y > 1e-6
+                                                      ? (double)oracle_entmax_bound(r.parameter, e, y) * y
+                                                      : 8 * e * (y > 0 ? 1 : 0) * most;
             CHECK(fabs(r.y[i] - y) <= bound + (r.f == ENTMAX && y <= 1e-6 ? 1e-6 : 0),
                   HERE ": y[%u] is %.17g, not %.17g", HERE_ARGS, (unsigned)i, r.y[i], y);
         }
@@ -803,7 +743,7 @@ static void check_case(const rows *given, int is_loss) {
 static void test_golden(const char *folder) {
     static const struct {
         const char *name;
-        which f;
+        formula f;
         unsigned cases;
     } files[] = {{"entmax", ENTMAX, 192},
                  {"entmax_loss", ENTMAX, 156},

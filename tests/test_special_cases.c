@@ -327,6 +327,7 @@ static void poison_every_position(const function *f, size_t n, law l, double sca
             if (!has(f, 1u << r) || (masked[n + at] && (r == X ? backward && !is_unweighted(f) : backward || r == Y))) {
                 continue;
             }
+            if (r == GY && has(f, HAS_GRADIENT) && magnitude_bits(f, c.array[Y], n + at) == 0) { continue; }
             check_poisoned(f, &c, (role)r, at, f->kind == METRIC ? (special)(which % PLUS_INF) : which, clean_value);
         }
     }
@@ -415,7 +416,7 @@ static void test_backward(void) {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n)
-                    if (f->kind == BACKWARD && has(f, HAS_Y) && strncmp(f->name, "tanhmax", 7) != 0 && n > 1) {
+                    if (f->kind == BACKWARD && has(f, HAS_Y) && !has(f, MASKED_BY_X) && n > 1) {
                         call c = call_of(f, 1, n, NORMAL_1, 21);
                         for (size_t i = 0; i < n; i += 2) { set(f, c.array[Y], i, -0.0); }
                         for (int nan = 0; nan < 2; ++nan) {
@@ -647,7 +648,7 @@ static void check_large_gradient(const function *f, size_t n) {
     weight = strncmp(f->name, "entmax15", 8) == 0 ? sqrt(weight) : weight;
     weight = strncmp(f->name, "entmax_", 7) == 0 ? pow(weight, 2 - f->epsilon) : weight;
     weight *= strncmp(f->name, "sigsoftmax", 10) == 0 ? 1 + 1 / (1 + exp(0.0125)) : 1;
-    if (strncmp(f->name, "tanhmax", 7) == 0) { return; }
+    if (has(f, MASKED_BY_X)) { return; }
     c.s.scale = 0.125;
     for (size_t i = 0; i < n; ++i) {
         set(f, c.array[GY], i, (2 * random_uniform() - 1) * largest(f));
@@ -704,6 +705,7 @@ static void test_values(void) {
                         mmax_multimax_params p = far_identity(f);
                         int logarithm = f->kind == LOGARITHM || f->kind == LOSS;
                         if (!far && (!f->order || logarithm)) { continue; }
+                        if (f->size == 8 && has(f, HAS_GRADIENT) && has(f, HAS_X)) { continue; /* of no promise */ }
                         c.p = far ? &p : c.p;
                         c.reference = 0.1;
                         /* logarithms: the difference of two scores must be representable */

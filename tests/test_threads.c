@@ -56,6 +56,7 @@ static void run_function(worker *w, const function *f) {
     c.gp = &r->gp;
     c.p = &params_of_order[f->order];
     c.epsilon = f->epsilon;
+    c.own.k = 4;
     c.t = mmax_labels(classes);
     c.s = mmax_rows(ROWS, w->cols);
     if (has(f, HAS_Y)) {

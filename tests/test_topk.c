@@ -1,5 +1,5 @@
 /*
- * test_topk.c: topk and topk_select against an oracle that sorts, in long double; and what they promise beside their
+ * test_topk.c: topk and topk_select against the oracle, which sorts; and what they promise beside their
  * digits: exactly k entries, of equal ones the first, softmax's bits where k reaches all, the same bits everywhere.
  * Run as `test_topk [FOLDER]`, the folder with golden vectors.
  */
@@ -7,6 +7,7 @@
 
 #include "function_table.h"
 #include "golden_file.h"
+#include "oracle.h"
 
 #define BOUND        6 /* ULP */
 #define GOLDEN_CASES 164
@@ -40,36 +41,17 @@ static uint32_t index_[MOST];
 static double largest_error;
 
 /* ==== the oracle ==== */
-static size_t order[MOST]; /* active entries, the largest first, of equal ones the first first */
-static long double oracle_of[MOST];
-static const topk_type *sorted_type;
-static int compare(const void *a, const void *b) {
-    const size_t i = *(const size_t *)a, j = *(const size_t *)b;
-    const double v = get(sorted_type->f, x_, i), w = get(sorted_type->f, x_, j);
-    return v > w ? -1 : v < w ? 1 : i < j ? -1 : 1;
-}
+static size_t order[MOST];
+static score score_of[MOST];
+static wide oracle_of[MOST];
 /* How many entries of x_ are active; their order. */
-static size_t sort_row(const topk_type *t, size_t n) {
-    size_t active = 0;
-    for (size_t i = 0; i < n; ++i) {
-        if (!is_special(t->f, x_, i, MINUS_INF)) { order[active++] = i; }
-    }
-    sorted_type = t;
-    qsort(order, active, sizeof order[0], compare);
-    return active;
+static size_t sort_row(oracle *o, const topk_type *t, size_t n, size_t k, double scale) {
+    const oracle topk = {TOPK, 0, NULL, (double)k, largest(t->f), NULL, 0};
+    *o = topk;
+    for (size_t i = 0; i < n; ++i) { score_of[i] = oracle_score(o, get(t->f, x_, i), scale); }
+    return oracle_order(order, score_of, n);
 }
-/* exp(scale (x - max)) over the sum of the first k. */
-static void weigh_row(const topk_type *t, size_t n, size_t k, double scale) {
-    const long double top = k ? get(t->f, x_, order[0]) : 0;
-    long double sum = 0;
-    for (size_t i = 0; i < n; ++i) { oracle_of[i] = 0; }
-    for (size_t j = k; j-- > 0;) {
-        oracle_of[order[j]] = expl(scale * ((long double)get(t->f, x_, order[j]) - top));
-        sum += oracle_of[order[j]];
-    }
-    for (size_t j = 0; j < k; ++j) { oracle_of[order[j]] /= sum; }
-}
-static int is_good(const topk_type *t, double got, long double want) {
+static int is_good(const topk_type *t, double got, wide want) {
     const double least = smallest_normal(t->f), unit = eps_of(t->f) / 2;
     double error = 0;
     if (want < least * 0.999) { return got == 0; }
@@ -84,11 +66,12 @@ static int is_good(const topk_type *t, double got, long double want) {
 
 /* x_, of n entries, by both functions. */
 static void check_row(const topk_type *t, size_t n, size_t k, double scale, const char *what) {
-    const size_t active = sort_row(t, n), kept = k < active ? k : active;
+    oracle o;
+    const size_t active = sort_row(&o, t, n, k, scale), kept = k < active ? k : active;
     mmax_shape s = mmax_row(n);
     size_t zeros = 0;
     s.scale = scale;
-    weigh_row(t, n, kept, scale);
+    oracle_forward(&o, oracle_of, score_of, n);
     CHECK(t->topk(y_, x_, k, s) == MMAX_OK, HERE, HERE_ARGS(what));
     for (size_t i = 0; i < n; ++i) {
         const double y = get(t->f, y_, i);
@@ -223,15 +206,17 @@ static void check_bias(const topk_type *t, size_t n, size_t k) {
     fill(t->f, bias_, n, MASKED);
     a.bias = bias_;
     s.attention = &a;
+    s.scale = 2;
     CHECK(t->topk(y_, x_, k, s) == MMAX_OK && t->pick(w_, index_, x_, k, 1, s) == MMAX_OK, HERE, HERE_ARGS("bias"));
     for (size_t i = 0; i < n; ++i) {
         if (is_special(t->f, bias_, i, MINUS_INF)) {
             set_special(t->f, x_, i, MINUS_INF);
         } else {
-            set(t->f, x_, i, get(t->f, x_, i) + get(t->f, bias_, i));
+            set(t->f, x_, i, 2 * get(t->f, x_, i) + get(t->f, bias_, i));
         }
     }
     s.attention = NULL;
+    s.scale = 1;
     CHECK(t->topk(z_, x_, k, s) == MMAX_OK && t->pick(bw, bi, x_, k, 1, s) == MMAX_OK, HERE, HERE_ARGS("bias"));
     for (size_t j = 0; j < k; ++j) { same &= get_bits(t->f, w_, j) == get_bits(t->f, bw, j) && index_[j] == bi[j]; }
     CHECK(same && memcmp(y_, z_, n * t->f->size) == 0, HERE, HERE_ARGS("bias is not what its scores are"));

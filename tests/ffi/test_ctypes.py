@@ -12,7 +12,7 @@ import struct
 import subprocess
 import sys
 import unittest
-from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint32, c_void_p
+from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
 
 LIBRARY = ctypes.CDLL(sys.argv[1])
 LAYOUT = subprocess.run([sys.argv[2]], check=True, capture_output=True, text=True).stdout
@@ -102,6 +102,19 @@ def entmax15(s):
         else:
             high = tau
     return [max(v / 2 - tau, 0.0) ** 2 for v in s]
+
+
+def entmax(s, alpha):
+    """As entmax15."""
+    weights = lambda tau: [max((alpha - 1) * v - tau, 0.0) ** (1 / (alpha - 1)) for v in s]
+    low, high = (alpha - 1) * max(s) - 1, (alpha - 1) * max(s)
+    for _ in range(200):
+        tau = (low + high) / 2
+        if math.fsum(weights(tau)) > 1:
+            low = tau
+        else:
+            high = tau
+    return weights(tau)
 
 
 def evsoftmax(s, epsilon):
@@ -396,6 +409,65 @@ class Ctypes(unittest.TestCase):
             self.assertEqual(forward("sparsemax", suffix, y, x, None, shape), ERR_PARAM)  # it has no sinks
             attention.masked = 1.0
             self.assertEqual(forward("softmax", suffix, y, x, None, shape), ERR_PARAM)
+
+    def check_gradients(self, name, suffix, x, gy, parameter, phi, inputs):
+        """y, gx and the gradient of the parameter, if there is one, of a function that Python knows as phi(s, parameter)."""
+        kind, tolerance = TYPES[suffix]
+        real, array, scale = POINTER(kind), kind * len(x), 0.8
+        extra, grads = ([c_double], [POINTER(c_double)]) if parameter else ([], [])
+        y, gx, gradient, shape = array(), array(), c_double(), make_row(len(x))
+        shape.scale = scale
+        there = function("mmax_%s_%s" % (name, suffix), c_int, real, real, *extra, Shape)
+        back = function("mmax_%s_backward_%s" % (name, suffix), c_int, real, *grads, *[real] * inputs, *extra, Shape)
+        given, row = [parameter] if parameter else [], lambda v, p: phi([scale * u for u in v], p)
+        value = lambda v, p: math.fsum(g * u for g, u in zip(gy, row(v, p)))
+        self.assertEqual(there(y, array(*x), *given, shape), OK)
+        self.close(y, row(x, parameter), tolerance, name)
+        arrays = [array(*gy), y, array(*x)][:inputs]
+        self.assertEqual(back(gx, *[byref(gradient) for _ in given], *arrays, *given, shape), OK)
+        tolerance = 5e-6 if kind is c_float else 1e-8
+        self.close(gx, [self.difference(lambda v, i=i: value(x[:i] + [v] + x[i + 1:], parameter), x[i])
+                        for i in range(len(x))], tolerance, name + " gx")
+        if parameter:
+            want = self.difference(lambda v: value(x, v), parameter)
+            self.close([gradient.value], [want], tolerance, name + ", gradient of the parameter")
+
+    def test_more_functions(self):
+        x, gy = [2.0, 1.5, -0.25, 1.0, -3.0], [0.5, -1.0, 2.0, 0.25, 1.0]
+        sigsoftmax = lambda s, _: softmax([v - math.log1p(math.exp(-v)) for v in s])
+
+        def hourglass(s, q):
+            return sparsemax([v * (1 + len(s) * q) / (abs(math.fsum(s)) + len(s) * q) for v in s])
+
+        for suffix in TYPES:
+            self.check_gradients("entmax", suffix, x, gy, 1.25, entmax, 2)
+            self.check_gradients("sigsoftmax", suffix, x, gy, None, sigsoftmax, 3)
+            self.check_gradients("sparsehourglass", suffix, x, gy, 0.5, hourglass, 3)
+
+    def test_selection_loss_and_noise(self):
+        for suffix, (kind, tolerance) in TYPES.items():
+            real, index, shape = POINTER(kind), POINTER(c_uint32), make_rows(2, 4)
+            x, y = (kind * 8)(1, 3, 2, 3, 0, -INF, -INF, -INF), (kind * 8)()
+            topk = function("mmax_topk_" + suffix, c_int, real, real, c_size_t, Shape)
+            self.assertEqual(topk(y, x, 2, shape), OK)
+            self.assertEqual(list(y), [0, 0.5, 0, 0.5, 1, 0, 0, 0])
+            select = function("mmax_topk_select_" + suffix, c_int, real, index, real, c_size_t, c_int, Shape)
+            weights, places = (kind * 4)(), (c_uint32 * 4)()
+            self.assertEqual(select(weights, places, x, 2, 1, shape), OK)
+            self.close(weights, softmax(x[:4])[1:4:2] + [1, 0], tolerance, "topk_select")
+            self.assertEqual(list(places), [1, 3, 0, 2 ** 32 - 1])
+            out, gx, s, classes = (c_double * 1)(), (kind * 4)(), [1.0, 0.5, -0.25, 0.0], (c_int32 * 1)(2)
+            call = function("mmax_entmax_loss_" + suffix, c_int, POINTER(c_double), real, real, c_double, Targets, Shape)
+            self.assertEqual(call(out, gx, (kind * 4)(*s), 1.25, labels(classes), make_row(4)), OK)
+            p, omega = entmax(s, 1.25), lambda p: (math.fsum(v ** 1.25 for v in p) - 1) / (1.25 * 0.25)
+            self.close(out, [math.fsum(a * b for a, b in zip(p, s)) - omega(p) - s[2]], 10 * tolerance, "entmax_loss")
+            self.close(gx, [v - (i == 2) for i, v in enumerate(p)], tolerance, "entmax_loss gx")
+            noise = function("mmax_gumbel_" + suffix, c_int, real, c_uint64, c_uint64, Shape)
+            last = (kind * 4)()
+            self.assertEqual(noise(y, 2 ** 63 + 7, 2 ** 64 - 1, shape), OK)
+            self.assertEqual(noise(last, 2 ** 63 + 7, 0, make_row(4)), OK)  # rows count modulo 2^64
+            self.assertEqual(list(y)[4:], list(last))
+            self.assertTrue(len(set(y)) == 8 and all(-4 < v < 40 for v in y))
 
     def test_softcap(self):
         for suffix, (kind, tolerance) in TYPES.items():

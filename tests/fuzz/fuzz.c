@@ -25,8 +25,9 @@ static void copy_row(const input *in, lone *l, int a) {
     if (has_array(in, a) && a != OUT) {
         l->c.array[a] = exact_copy(before(in, a) + (l->row * in->stride[a] + l->start) * f->size, n * f->size);
     } else if (has_array(in, a)) {
-        l->c.array[a] = exact(n * f->size);
-        memset(l->c.array[a], 0xa5, n * f->size); /* not what the call finds there: all must be written */
+        l->c.array[a] = exact(width_of(f, &l->c) * f->size);
+        memset(l->c.array[a], 0xa5,
+               width_of(f, &l->c) * f->size); /* not what the call finds there: all must be written */
     }
     for (size_t i = 0; a == X && l->c.array[a] && i < n; ++i) {
         if (!is_read) {
@@ -37,10 +38,10 @@ static void copy_row(const input *in, lone *l, int a) {
     }
 }
 
-/* gy is not to be used where y = 0 (tanhmax, seglu: where x = -inf). */
+/* gy is not to be used where y = 0 (tanhmax, seglu, sparsehourglass: where x = -inf; sparsehourglass: in either case). */
 static void poison_gy(const function *f, lone *l) {
     for (size_t i = 0; has(f, HAS_GY) && i < l->c.s.cols; ++i) {
-        int used = has(f, MASKED_BY_X) ? !is_special(f, l->c.array[X], i, MINUS_INF)
+        int used = has(f, MASKED_BY_X) ? !is_special(f, l->c.array[X], i, MINUS_INF) && is_gy_used(f, &l->c, i)
                    : has(f, HAS_Y)     ? is_used_by_y(f, l->c.array[Y], i)
                                        : 1;
         if (!used) { set_special(f, l->c.array[GY], i, SIGNALLING_NAN); }
@@ -59,8 +60,13 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     l->a.masked = 0;
     if (in->c.t.q) { l->c.t.q = exact_copy(before(in, Q) + (r * in->stride[Q] + l->start) * f->size, n * f->size); }
     poison_gy(f, l);
+    l->c.own.index = has(f, HAS_INDEX) ? exact(l->c.own.k * sizeof *l->c.own.index) : NULL;
     CHECK(f->run(&l->c) == MMAX_OK, "%s: a row alone fails", f->name);
-    if (n == 0 && !has(f, PER_HEAD)) { /* nothing is touched then */
+    if (n == 0 && has(f, HAS_INDEX)) { /* nothing is touched then */
+        memset(l->c.array[OUT], 0, l->c.own.k * f->size);
+        memset(l->c.own.index, 0xff, l->c.own.k * sizeof *l->c.own.index);
+    }
+    if (n == 0 && !has(f, PER_HEAD)) {
         l->per_row = f->kind == METRIC                             ? double_of(0x7ff8000000000000)
                      : !has(f, HAS_LSE)                            ? 0
                      : l->c.s.attention && l->c.s.attention->sinks ? l->sink
@@ -72,6 +78,7 @@ static void end_alone(lone *l) {
     for (int a = 0; a < ARRAYS; ++a) { free(l->c.array[a]); }
     if (l->c.s.attention) { free((void *)(uintptr_t)l->a.bias); }
     free((void *)(uintptr_t)l->c.t.q);
+    free(l->c.own.index);
 }
 
 static int same_double(double a, double b) {
@@ -104,10 +111,11 @@ static int is_joined(const input *in, const lone *l) {
 static void compare_row(const input *in, const lone *l) {
     const function *f = in->f;
     size_t r = l->row, end = l->start + l->c.s.cols;
-    for (size_t i = 0; is_given(in, OUT) && has(f, HAS_OUT) && i < in->c.s.cols; ++i) {
+    const size_t first = has(f, HAS_INDEX) ? 0 : l->start, k = in->c.own.k;
+    for (size_t i = 0; is_given(in, OUT) && has(f, HAS_OUT) && i < width_of(f, &in->c); ++i) {
         const unsigned char *out = in->at[OUT] + r * in->stride[OUT] * f->size;
-        int inside = i >= l->start && i < end;
-        uint64_t expected = inside ? get_bits(f, l->c.array[OUT], i - l->start) : empty_bits(f);
+        int inside = has(f, HAS_INDEX) || (i >= start_of(&in->c.s, r) && i < end);
+        uint64_t expected = inside ? get_bits(f, l->c.array[OUT], i - first) : empty_bits(f);
         /* In place a sigma of -inf is not told from a mask in a row that becomes NaN. */
         if (f->order && inside && is_special(f, l->c.array[OUT], i - l->start, QUIET_NAN) &&
             get_bits(f, out, i) == empty_bits(f)) {
@@ -117,7 +125,13 @@ static void compare_row(const input *in, const lone *l) {
               mmax_isa_name((mmax_isa)in->isa), (unsigned)r, (unsigned)i, (unsigned)l->start, (unsigned)end,
               (unsigned long long)get_bits(f, out, i), (unsigned long long)expected);
     }
-    if (in->at[PER_ROW] && is_given(in, PER_ROW) && !has(f, PER_HEAD)) {
+    for (size_t j = 0; in->c.own.index && j < k; ++j) {
+        const uint32_t got = in->c.own.index[r * k + j], expected = l->c.own.index[j];
+        CHECK(got == (expected == UINT32_MAX ? expected : expected + l->start),
+              "%s on %s, row %u, place %u of %u: %u, alone %u after %u", f->name, mmax_isa_name((mmax_isa)in->isa),
+              (unsigned)r, (unsigned)j, (unsigned)k, got, expected, (unsigned)l->start);
+    }
+    if (in->at[PER_ROW] && is_given(in, PER_ROW) && !has(f, PER_HEAD | HAS_GRADIENT)) {
         double got = in->c.per_row[r], expected = weighted(l, l->per_row);
         CHECK(same_double(got, expected) ||
                   (is_joined(in, l) && fabs(got - expected) <= (f->size == 4 ? 4e-7 : 1e-15) * fmax(1, fabs(expected))),
@@ -138,10 +152,12 @@ static void compare_tiers(const input *in, const lone *l, mmax_multimax_grads gp
     }
     run_alone(in, &o, l->row, gp);
     mmax_isa_select((mmax_isa)in->isa);
-    for (size_t i = 0; has(in->f, HAS_OUT) && i < o.c.s.cols; ++i) {
+    for (size_t i = 0; has(in->f, HAS_OUT) && i < width_of(in->f, &o.c); ++i) {
         CHECK(get_bits(in->f, o.c.array[OUT], i) == get_bits(in->f, l->c.array[OUT], i),
               "%s, entry %u of %u differs between avx2 and avx512", in->f->name, (unsigned)i, (unsigned)o.c.s.cols);
     }
+    CHECK(!o.c.own.index || memcmp(o.c.own.index, l->c.own.index, o.c.own.k * sizeof *o.c.own.index) == 0,
+          "%s: index differs between avx2 and avx512", in->f->name);
     CHECK(same_double(o.per_row, l->per_row), "%s differs between avx2 and avx512", in->f->name);
     CHECK(same_gp(&o.gp, &l->gp), "%s: gp differs between avx2 and avx512", in->f->name);
     end_alone(&o);
@@ -152,7 +168,7 @@ static void check_untouched(input *in, int written) {
     const function *f = in->f;
     for (int a = 0; written && a < BLOCKS; ++a) {
         size_t rows = a < ARRAYS ? in->c.s.rows : 1, stride = a < ARRAYS ? in->stride[a] * f->size : 0;
-        size_t bytes = a < ARRAYS ? in->c.s.cols * f->size : in->extent[a];
+        size_t bytes = a < ARRAYS ? width_of(f, &in->c) * f->size : in->extent[a];
         for (size_t r = 0; r < rows && in->at[a] && is_given(in, a) && is_output(a); ++r) {
             unsigned char *then = (unsigned char *)(uintptr_t)before(in, a);
             memcpy(then + r * stride, in->at[a] + r * stride, bytes);
@@ -202,22 +218,24 @@ static void check_result(input *in) {
     double per_row = 0;
     for (size_t r = 0; r < in->c.s.rows; ++r) {
         lone l;
-        int is_last = r + 1 == in->c.s.rows || head_of(in, r + 1) != head_of(in, r);
+        const int adds = has(in->f, PER_HEAD | HAS_GRADIENT);
+        const size_t head = has(in->f, PER_HEAD) ? head_of(in, r) : 0;
+        int is_last = r + 1 == in->c.s.rows || (head_of(in, r + 1) != head && has(in->f, PER_HEAD));
         run_alone(in, &l, r, gp);
         if (l.c.s.cols > 0) { check_row(in, &l.c); }
         compare_row(in, &l);
         compare_tiers(in, &l, gp);
         gp = l.gp;
-        per_row += has(in->f, PER_HEAD) ? l.per_row : 0;
-        if (has(in->f, PER_HEAD) && is_last) {
-            double got = in->c.per_row[head_of(in, r)];
-            CHECK(same_double(got, per_row), "%s, head %u: %.17g, of its rows %.17g", in->f->name,
-                  (unsigned)head_of(in, r), got, per_row);
+        per_row += adds ? l.per_row : 0;
+        if (adds && is_last && is_given(in, PER_ROW)) {
+            double got = in->c.per_row[head];
+            CHECK(same_double(got, per_row), "%s, head %u: %.17g, of its rows %.17g", in->f->name, (unsigned)head, got,
+                  per_row);
             per_row = 0;
         }
         end_alone(&l);
     }
-    if (in->at[GP] && is_given(in, GP)) { check_gp(in); }
+    if (has(in->f, HAS_GP) && is_given(in, GP)) { check_gp(in); }
 }
 
 /* What the call was, for whoever reads of a failure. */
@@ -227,8 +245,8 @@ static void describe(const input *in) {
            mmax_isa_name((mmax_isa)in->isa), (unsigned long long)s->rows, (unsigned long long)s->cols,
            (unsigned long long)s->x_stride, (unsigned long long)s->y_stride, (unsigned long long)s->gx_stride,
            (unsigned long long)s->gy_stride, s->scale);
-    printf("      epsilon %.17g, reference %.17g, smoothing %.17g, grad_scale %.17g\n", in->c.epsilon, in->c.reference,
-           in->c.t.label_smoothing, in->c.t.grad_scale);
+    printf("      epsilon %.17g, reference %.17g, k %llu, smoothing %.17g, grad_scale %.17g\n", in->c.epsilon,
+           in->c.reference, (unsigned long long)in->c.own.k, in->c.t.label_smoothing, in->c.t.grad_scale);
     for (size_t r = 0; s->starts && r < s->rows; ++r) {
         printf("      row %u starts at %u\n", (unsigned)r, s->starts[r]);
     }

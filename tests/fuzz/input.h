@@ -13,9 +13,21 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#define WITH_MORE_FUNCTIONS
 #include "../function_table.h"
 
 #define LONGEST_ROW 2100
+
+/* Functions whose calls are unlike all others. */
+#define UNLIKE_ADAPTERS(T)                                                                             \
+    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], c->own.k, c->own.over_all, c->s) \
+    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)
+UNLIKE_ADAPTERS(f32)
+UNLIKE_ADAPTERS(f64)
+#define UNLIKE(T, z)                                                                             \
+    FUNCTION("topk_select", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, topk_select, topk), \
+        FUNCTION("gumbel", T, z, FORWARD, HAS_OUT | BY_PLACE, 0, 0, gumbel, gumbel)
+static const function unlike_functions[] = {UNLIKE(f32, 4), UNLIKE(f64, 8)};
 
 /* ==== bytes ==== */
 
@@ -59,7 +71,9 @@ typedef struct block {
     size_t size;
 } block;
 
-enum { PER_ROW = ARRAYS, GP, BIAS, Q, BLOCKS }; /* bias of attention, q of targets: arrays of T as the first ones are */
+/* PER_ROW: also the gradient of a parameter; GP: also topk_select's index; bias of attention, q of targets: arrays of T as
+ * the first ones are */
+enum { PER_ROW = ARRAYS, GP, BIAS, Q, BLOCKS };
 
 typedef struct input {
     const function *f;
@@ -78,7 +92,7 @@ typedef struct input {
 
 static int is_given(const input *in, int array) {
     return array < ARRAYS  ? in->c.array[array] != NULL
-           : array == GP   ? in->c.gp != NULL
+           : array == GP   ? in->c.gp || in->c.own.index
            : array == BIAS ? in->a.bias != NULL
            : array == Q    ? in->c.t.q != NULL
                            : in->c.per_row != NULL;
@@ -87,16 +101,21 @@ static int is_given(const input *in, int array) {
 static int has_array(const input *in, int array) {
     const function *f = in->f;
     return array < ARRAYS  ? has(f, 1u << array)
-           : array == GP   ? has(f, HAS_GP)
+           : array == GP   ? has(f, HAS_GP | HAS_INDEX)
            : array == BIAS ? in->has_bias
            : array == Q    ? in->has_q
-                           : f->kind == LOSS || f->kind == METRIC || has(f, HAS_LSE);
+                           : f->kind == LOSS || f->kind == METRIC || has(f, HAS_LSE | HAS_GRADIENT);
 }
 
 static int is_output(int array) { return array == OUT || array == PER_ROW || array == GP; }
 
 /* An array of T, with a stride. */
 static int is_of_rows(int array) { return array < ARRAYS || array >= BIAS; }
+
+/* Entries of a row of OUT. */
+static size_t width_of(const function *f, const call *c) { return has(f, HAS_INDEX) ? c->own.k : c->s.cols; }
+
+static int ignores_attention(const function *f) { return has(f, BY_PLACE) || (f->kind == METRIC && !has(f, PER_HEAD)); }
 
 /* Row r takes bias row r % bias_rows: no more of them than rows are read. */
 static size_t rows_of(const input *in, int array) {
@@ -169,7 +188,8 @@ static void take_shape(input *in, reader *r) {
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
         in->stride[a] = stride == 0 || s->rows == 1 ? s->cols : stride;
-        in->sound = in->sound && (!has_array(in, a) || (in->stride[a] >= s->cols && in->stride[a] < 4000));
+        in->sound = in->sound && (!has_array(in, a) || (a == OUT && has(in->f, HAS_INDEX)) ||
+                                  (in->stride[a] >= s->cols && in->stride[a] < 4000));
     }
 }
 
@@ -185,10 +205,13 @@ static void set_extents(input *in) {
                             ? 1
                             : ((rows_of(in, a) - 1) * in->stride[a] + s->cols) * in->f->size;
     }
-    in->extent[PER_ROW] = sizeof(double) * (!in->sound             ? 1
-                                            : has(in->f, PER_HEAD) ? head_of(in, s->rows - 1) + 1
-                                                                   : s->rows);
-    in->extent[GP] = sizeof(mmax_multimax_grads);
+    if (has(in->f, HAS_INDEX)) { in->extent[OUT] = in->sound ? s->rows * in->c.own.k * in->f->size : 1; }
+    in->extent[PER_ROW] = sizeof(double) * (!in->sound || has(in->f, HAS_GRADIENT) ? 1
+                                            : has(in->f, PER_HEAD)                 ? head_of(in, s->rows - 1) + 1
+                                                                                   : s->rows);
+    in->extent[GP] = !has(in->f, HAS_INDEX) ? sizeof(mmax_multimax_grads)
+                     : in->sound            ? s->rows * in->c.own.k * sizeof *in->c.own.index
+                                            : 1;
 }
 
 /* ==== layout ==== */
@@ -245,13 +268,15 @@ static void give_arrays(input *in, unsigned missing) {
         if (a < ARRAYS) {
             in->c.array[a] = p;
         } else if (a == GP) {
-            in->c.gp = p;
+            in->c.gp = has(in->f, HAS_GP) ? p : NULL;
+            in->c.own.index = has(in->f, HAS_INDEX) ? p : NULL;
         } else if (a == BIAS) {
             in->a.bias = p;
         } else if (a == Q) {
             in->c.t.q = p;
         } else {
             in->c.per_row = p;
+            in->c.own.gradient = has(in->f, HAS_GRADIENT) ? p : NULL;
         }
     }
     in->c.p = in->f->order && !(missing >> BLOCKS & 1) ? &in->p : NULL;
@@ -306,6 +331,17 @@ static void take_params(input *in, reader *r) {
         }
         in->p.order += take(r) == 255;
     }
+    if (has(in->f, HAS_INDEX | SELECTS)) {
+        unsigned k = take(r);
+        in->c.own.over_all = (int)(k % 2);
+        in->c.own.k = k < 192 ? 1 + k / 2 : k < 250 ? (size_t)take_bits(r, 2) % (LONGEST_ROW + 9) : SIZE_MAX * (k % 2);
+        in->sound = in->sound && !(has(in->f, HAS_INDEX) && in->c.own.k > LONGEST_ROW + 9);
+        in->stride[OUT] = has(in->f, HAS_INDEX) ? in->c.own.k : in->stride[OUT];
+    }
+    if (has(in->f, BY_PLACE)) {
+        in->c.own.seed = take_bits(r, 8);
+        in->c.own.first_row = take_bits(r, 8);
+    }
 }
 
 enum { STARTS = 1, SCALES = 2, BIASES = 4, SLOPES = 8, SINKS = 16, MASKED_BELOW = 32, HEADS = 64, WILD = 128 };
@@ -352,7 +388,7 @@ static void take_attention(input *in, reader *r) {
         k = on & HEADS ? take(r) : 0;
         in->a.head_rows = k < 250 ? k % (s->rows + 1) : SIZE_MAX;
         heads = head_of(in, s->rows - 1) + 1;
-        in->has_bias = on & BIASES && (f->kind != METRIC || has(f, PER_HEAD)); /* metrics do not look at it */
+        in->has_bias = on & BIASES && !ignores_attention(f);
         if (on & SCALES) { in->a.scales = take_doubles(r, heads, on, 0); }
         if (on & SLOPES) { in->a.slopes = take_doubles(r, heads, on, -DBL_MAX); }
         if (on & SINKS && (has(f, TAKES_SINKS) || on & WILD)) { in->a.sinks = take_doubles(r, heads, on, -INFINITY); }
@@ -405,7 +441,7 @@ typedef struct lone {
 } lone;
 
 static void set_alone(const input *in, lone *l, size_t row, const unsigned char *bias) {
-    const mmax_attention *a = in->f->kind == METRIC && !has(in->f, PER_HEAD) ? NULL : in->c.s.attention;
+    const mmax_attention *a = ignores_attention(in->f) ? NULL : in->c.s.attention;
     size_t cols = in->c.s.cols, end = length_of(&in->c.s, row);
     double factor;
     end = end < cols ? end : cols; /* it may be wrong */
@@ -413,8 +449,10 @@ static void set_alone(const input *in, lone *l, size_t row, const unsigned char 
     l->row = row;
     l->head = head_of(in, row);
     l->start = start_of(&in->c.s, row) < end ? start_of(&in->c.s, row) : end;
-    l->per_row = has(in->f, PER_HEAD) ? 0 : -1;
-    l->c.per_row = &l->per_row;
+    if (has(in->f, BY_PLACE)) { l->start = 0; }
+    l->c.own.first_row += row;
+    l->per_row = has(in->f, PER_HEAD | HAS_GRADIENT) ? 0 : -1;
+    l->c.per_row = l->c.own.gradient = &l->per_row;
     l->c.s = mmax_row(end - l->start);
     l->c.s.scale = a && a->scales ? a->scales[l->head] : in->c.s.scale;
     if (a) {
@@ -510,8 +548,11 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     unsigned isa, layout, missing;
     size_t k;
     memset(in, 0, sizeof *in);
-    k = take(&r) % (COUNT(functions) + COUNT(more_functions));
-    in->f = k < COUNT(functions) ? &functions[k] : &more_functions[k - COUNT(functions)];
+    k = take(&r) % (COUNT(functions) + COUNT(more_functions) + COUNT(unlike_functions));
+    in->f = k < COUNT(functions) ? &functions[k]
+            : k < COUNT(functions) + COUNT(more_functions)
+                ? &more_functions[k - COUNT(functions)]
+                : &unlike_functions[k - COUNT(functions) - COUNT(more_functions)];
     isa = take(&r) % MMAX_ISA_COUNT;
     while (mmax_isa_select((mmax_isa)isa) != MMAX_OK) { isa = (isa + 1) % MMAX_ISA_COUNT; }
     in->isa = (int)isa;
@@ -528,8 +569,8 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     missing &= in->sound ? ~0u : ~(1u | 1u << BIAS | 1u << Q); /* the stride of a NULL does not matter */
     give_arrays(in, missing);
     in->genuine = layout != TOGETHER;
-    if (in->at[GP]) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
-    if (in->at[PER_ROW] && has(in->f, PER_HEAD)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
+    if (has(in->f, HAS_GP)) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
+    if (has(in->f, PER_HEAD | HAS_GRADIENT)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
     if (in->sound) { take_rows(in, &r); }
     for (int b = 0; b < BLOCKS; ++b) {
         if (in->blocks[b].base) {

@@ -17,7 +17,7 @@ static int fits(const function *f, double v) { return is_finite_double(v) && fab
 static int is_null_wrong(const input *in) {
     const function *f = in->f;
     const call *c = &in->c;
-    int outputs = 0, optional = f->kind == LOSS || has(f, HAS_GP);
+    int outputs = 0, optional = f->kind == LOSS || has(f, HAS_GP | HAS_GRADIENT | HAS_INDEX);
     for (int a = 0; a < BIAS; ++a) {
         int may_lack = is_output(a) && (optional || (a == OUT && has(f, HAS_LSE)));
         outputs += is_output(a) && has_array(in, a) && is_given(in, a);
@@ -40,7 +40,7 @@ static int is_scale_wrong(double scale) { return scale != 0 && !(scale >= ldexp(
 static int is_attention_wrong(const input *in) {
     const function *f = in->f;
     const mmax_attention *a = in->c.s.attention;
-    if (!a || (f->kind == METRIC && !has(f, PER_HEAD))) { return 0; }
+    if (!a || ignores_attention(f)) { return 0; }
     if (f->kind == LOSS || !(a->masked <= 0) || (a->sinks && !has(f, TAKES_SINKS))) { return 1; }
     for (size_t h = 0; h <= head_of(in, in->c.s.rows - 1); ++h) {
         if ((a->scales && is_scale_wrong(a->scales[h])) || (a->slopes && !fits(f, a->slopes[h])) ||
@@ -55,6 +55,7 @@ static int is_param_wrong(const input *in) {
     const function *f = in->f;
     const call *c = &in->c;
     double a = c->t.label_smoothing, e = c->epsilon;
+    formula o = oracle_formula(f->name);
     if (is_scale_wrong(c->s.scale) || is_attention_wrong(in)) { return 1; }
     if (has(f, PER_HEAD)) { return 0; }
     if (f->order && c->p->order != 1 && c->p->order != 2) { return 1; }
@@ -66,6 +67,8 @@ static int is_param_wrong(const input *in) {
     if (f->kind == METRIC) {
         return !is_finite_double(e) || (has(f, HAS_REFERENCE) && (!is_finite_double(c->reference) || c->reference < 0));
     }
+    if (o == TOPK) { return c->own.k == 0; }
+    if ((o == ENTMAX && !(e >= 1 && e <= 8)) || (o == HOURGLASS && !(e >= DBL_MIN && e <= DBL_MAX))) { return 1; }
     if (has(f, HAS_CAP)) { return !(e >= smallest_normal(f) && e <= largest(f)); }
     if (has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0))) { return 1; }
     if (f->kind != LOSS) { return 0; }
@@ -99,7 +102,7 @@ static int is_alias_wrong(const input *in) {
             uintptr_t p = (uintptr_t)in->at[a], q = (uintptr_t)in->at[b];
             int may_be = b != Q && rows_of(in, b) == in->c.s.rows;
             if (a == b || !is_output(a) || !is_of_rows(b) || !is_given(in, a) || !is_given(in, b)) { continue; }
-            if (a == OUT && in->stride[a] == in->stride[b]) {
+            if (a == OUT && !has(in->f, HAS_INDEX) && in->stride[a] == in->stride[b]) {
                 if (p == q ? !may_be : rows_touch(in, a, b)) { return 1; }
             } else if (p < q ? q - p < in->extent[a] : p - q < in->extent[b]) {
                 return 1;
@@ -168,12 +171,19 @@ static int is_used_by_y(const function *f, const void *y, size_t i) {
     return f->kind == LOG_BACKWARD || has(f, HAS_CAP) ? !is_special(f, y, i, MINUS_INF) : magnitude_bits(f, y, i) != 0;
 }
 
+/* Of an active entry: sparsehourglass has gradients where y = 0, but not of gy there. */
+static int is_gy_used(const function *f, const call *c, size_t i) {
+    return !has(f, MASKED_BY_X) || !has(f, HAS_GRADIENT) || is_used_by_y(f, c->array[Y], i);
+}
+
 /* Which entries count, their scores, and what they promise. */
 static void examine(const input *in, const call *c) {
     const function *f = in->f;
     size_t n = c->s.cols;
-    oracle o = {oracle_formula(f->name), f->kind == LOGARITHM, c->p, c->epsilon, largest(f), NULL, 0};
+    const int logarithm = f->kind == LOGARITHM || f->kind == LOG_BACKWARD;
+    oracle o = {oracle_formula(f->name), logarithm, c->p, c->epsilon, largest(f), NULL, 0};
     wide end = o.largest / 8;
+    if (o.f == TOPK) { o.epsilon = (double)c->own.k; }
     row.f = f;
     row.o = o;
     row.n = n;
@@ -205,7 +215,7 @@ static void examine(const input *in, const call *c) {
             continue;
         }
         if ((has(f, HAS_X) && is_bad(c->array[X], i)) || (has(f, HAS_Y) && is_bad(c->array[Y], i)) ||
-            (has(f, HAS_GY) && is_bad(c->array[GY], i)) || (row.bias && is_bad(row.bias, i))) {
+            (has(f, HAS_GY) && is_bad(c->array[GY], i) && is_gy_used(f, c, i)) || (row.bias && is_bad(row.bias, i))) {
             row.verdict = HAS_NAN;
         } else if (has(f, HAS_X)) {
             wide s, reach;
@@ -229,7 +239,9 @@ static void examine(const input *in, const call *c) {
             }
             if (s > o.largest * (1 + 1e-6) && row.verdict != HAS_NAN && f->kind != METRIC) {
                 row.verdict = has(f, MASKED_BY_X) || has(f, HAS_GY) ? NEAR_END : HAS_NAN;
-            } else if (!(fabsl(reach) * (f->kind == LOSS ? (wide)n : 1) <= end) && row.verdict == ORDINARY) {
+            } else if (!(fabsl(reach) * (f->kind == LOSS ? (wide)n : 1) <=
+                         (has(f, HAS_GRADIENT) ? fminl(end, 1e200L) : end)) &&
+                       row.verdict == ORDINARY) {
                 row.verdict = NEAR_END;
             }
         }
@@ -288,9 +300,8 @@ static void check_order(const call *c) {
     for (size_t k = 1; k < m; ++k) {
         double y = get(f, c->array[OUT], at[k - 1]), z = get(f, c->array[OUT], at[k]);
         int equal = get(f, c->array[X], at[k - 1]) == get(f, c->array[X], at[k]);
-        double slack = row.o.f == SPARSEMAX || row.o.f == ENTMAX15 ? 0
-                       : f->kind == LOGARITHM                      ? 8 * eps * fabs(y)
-                                                                   : 8 * eps * fabs(y);
+        int is_exact = row.o.f == SPARSEMAX || row.o.f == ENTMAX15 || row.o.f == HOURGLASS;
+        double slack = is_exact ? 0 : 8 * eps * fabs(y);
         CHECK(z >= y - slack - smallest_normal(f), ROW_AT "%.17g after %.17g", ROW_ARGS(at[k]), z, y);
         CHECK(!equal || y == z, ROW_AT "%.17g and %.17g for equal entries", ROW_ARGS(at[k]), z, y);
     }
@@ -360,10 +371,10 @@ static void check_sum(const call *c) {
 /* The values themselves, in ULP as the header states them, where sigma does not take part. */
 static void check_values(const call *c) {
     static wide observed[LONGEST_ROW + 1];
-    static const double bounds[FORMULAS] = {5, 0, 6, 8, 6, 8, 0}; /* as the header states them */
+    static const double bounds[FORMULAS] = {5, 0, 6, 8, 6, 8, 0, 6, 0, 7, 6}; /* as the header states them */
     const function *f = row.f;
     double eps = eps_of(f), least = smallest_normal(f), bound = row.o.logarithm ? 4 : bounds[row.o.f];
-    wide top = 0, size = 0, rest = 0;
+    wide top = 0, size = 0, rest = 0, more = 0;
     if (row.o.p || row.bias || row.sink > -INFINITY || ORACLE_SLACK > 1 ||
         (row.o.f == EVSOFTMAX && row.o.epsilon > 0.25)) {
         return; /* such an epsilon hides which entries were found below the mean */
@@ -378,16 +389,22 @@ static void check_values(const call *c) {
     row.o.near = 8 * eps * (size + least * fmaxl(1, row.scale));
     oracle_forward(&row.o, row.y, row.s, row.n);
     row.o.observed = NULL;
-    for (size_t i = 0; i < row.n; ++i) { top = fmaxl(top, row.y[i]); }
+    for (size_t i = 0; i < row.n; ++i) {
+        top = fmaxl(top, row.y[i]);
+        more += row.o.f == HOURGLASS && !is_masked(row.s[i]) ? 4 * eps * fabsl(row.s[i].hi) : 0;
+    }
+    more /= more > 0 ? oracle_hourglass(&row.o, row.s, row.n).size : 1;
     for (size_t i = 0; i < row.n; ++i) {
         wide y = row.y[i], error = fabsl(observed[i] - y), in_ulp;
         if (is_masked(row.s[i]) || error == 0 || (fabsl(y) < 1.03 * least && fabsl(observed[i]) < 1.03 * least)) {
             continue;
         }
-        in_ulp = error / ulp(row.o.logarithm                               ? fmaxl(fabsl(y), 1)
-                             : row.o.f == SPARSEMAX || row.o.f == ENTMAX15 ? top
-                                                                           : y,
-                             eps, least);
+        in_ulp = ulp(row.o.logarithm                                                       ? fmaxl(fabsl(y), 1)
+                     : row.o.f == SPARSEMAX || row.o.f == ENTMAX15 || row.o.f == HOURGLASS ? top
+                                                                                           : y,
+                     eps, least);
+        more = row.o.f != ENTMAX ? more : y > 1e-6 ? oracle_entmax_bound(row.o.epsilon, eps, y) * y : 1e-6;
+        in_ulp = fmaxl(error - more, 0) / in_ulp;
         CHECK(in_ulp <= bound, ROW_AT "%.17Lg, not %.17Lg: %.2Lf ULP", ROW_ARGS(i), observed[i], y, in_ulp);
     }
 }
@@ -419,36 +436,88 @@ static void check_forward(const call *c) {
     if (nans) { return; }
     check_sum(c);
     if (has(f, HAS_LSE)) { check_lse(*c->per_row); }
-    if (!row.o.p && !row.bias && row.o.f != TANHMAX) { check_order(c); }
+    if (!row.o.p && !row.bias && row.o.f != TANHMAX && row.o.f != TOPK) { check_order(c); }
     if (row.verdict == ORDINARY) { check_values(c); }
 }
 
-/* Of the genuine y: a bound, and the sum of a gradient on the simplex, which is 0. */
-static void check_backward(const input *in, const call *c) {
+/* topk_select: the first of the order, with weights that are softmax's of what is kept, or of all. */
+static void check_selection(const call *c) {
+    static size_t order[LONGEST_ROW + 1];
     const function *f = row.f;
-    double high = 0, bound, eps = eps_of(f);
-    wide sum;
-    size_t active = 0;
-    check_special_entries(c);
-    if (!in->genuine || row.verdict != ORDINARY || has(f, HAS_GP)) { return; }
-    for (size_t i = 0; i < row.n; ++i) {
-        if (row.active[i]) {
-            high = fmax(high, fabs(get(f, c->array[GY], i)));
-            ++active;
+    const size_t active = oracle_order(order, row.s, row.n), k = c->own.k < active ? c->own.k : active;
+    if (row.verdict == HAS_NAN && !row.bias) { /* with a bias a score may overflow to a mask */
+        size_t j = 0;
+        for (size_t i = 0; i < row.n && j < c->own.k; ++i) {
+            if (!row.active[i]) { continue; }
+            CHECK(c->own.index[j] == i && is_special(f, c->array[OUT], j, QUIET_NAN), ROW_AT "place %u of a NaN row",
+                  ROW_ARGS(i), (unsigned)j);
+            ++j;
         }
     }
-    bound = row.scale * high * (f->kind == LOG_BACKWARD ? (double)active + 1 : 2) * (1 + 64 * eps);
-    if (!(bound * (double)row.n <= largest(f) / 64) || high * (double)row.n > largest(f) / 64) { return; }
-    for (size_t i = 0; i < row.n; ++i) {
-        row.got[i] = get(f, c->array[OUT], i);
-        CHECK(fabsl(row.got[i]) <= bound + smallest_normal(f), ROW_AT "%Lg is out of the range of %g", ROW_ARGS(i),
-              row.got[i], bound);
+    if (row.verdict != ORDINARY || row.bias) { return; }
+    row.o.f = c->own.over_all ? SOFTMAX : TOPK;
+    oracle_forward(&row.o, row.y, row.s, row.n);
+    for (size_t j = 0; j < c->own.k; ++j) {
+        const wide y = j < k ? row.y[order[j]] : 0, error = fabsl(get(f, c->array[OUT], j) - y);
+        const uint32_t at = j < k ? (uint32_t)order[j] : UINT32_MAX;
+        CHECK(c->own.index[j] == at, ROW_AT "%u at place %u", ROW_ARGS(at), c->own.index[j], (unsigned)j);
+        CHECK(error <= 6 * ulp(y, eps_of(f), smallest_normal(f)) * (j < k) + (y < 1.03 * smallest_normal(f) ? y : 0),
+              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(at), get(f, c->array[OUT], j), (unsigned)j, y);
     }
-    sum = fabsl(oracle_sum(row.got, row.n));
-    if (row.o.f != TANHMAX && !has(f, ELEMENTWISE) && !(row.sink > -INFINITY)) {
-        /* A mean of subnormal numbers is one, too. */
-        CHECK(sum <= (64 + (wide)row.n) * eps * bound + (wide)row.n * smallest_normal(f) * (1 + row.scale * eps),
-              ROW_AT "gx adds up to %Lg, bound %g", ROW_ARGS(row.n), sum, bound);
+}
+
+/* gumbel: -log(-log U) of the smallest and the largest U */
+static void check_noise(const call *c) {
+    const double low = row.f->size == 4 ? -2.86 : -3.63, high = row.f->size == 4 ? 17.33 : 37.43;
+    for (size_t i = 0; i < row.n; ++i) {
+        double y = get(row.f, c->array[OUT], i);
+        CHECK(y >= low && y <= high, ROW_AT "%g", ROW_ARGS(i), y);
+    }
+}
+
+/* Of the genuine y: the gradient, of the parameter too; of soft caps a bound. */
+static void check_backward(const input *in, const call *c) {
+    static wide gx[LONGEST_ROW + 1], gy[LONGEST_ROW + 1], rest[LONGEST_ROW + 1];
+    const function *f = row.f;
+    double high = 0, bound, near, eps = eps_of(f), lowest = 0;
+    wide tiny; /* a factor below the smallest normal number may count as 0 */
+    wide gp[8] = {0}, gp_unit[8] = {0};
+    check_special_entries(c);
+    CHECK(row.verdict != HAS_NAN || !has(f, HAS_GRADIENT) || is_nan_double(*c->per_row), ROW_AT "gradient %g",
+          ROW_ARGS(0), *c->per_row);
+    if (!in->genuine || row.verdict != ORDINARY || has(f, HAS_GP) || row.bias) {
+        return; /* with a bias scores are rounded */
+    }
+    for (size_t i = 0; i < row.n; ++i) {
+        if (!has(f, HAS_X)) { row.s[i].hi = row.active[i] ? 0 : -INFINITY; }
+        row.y[i] = get(f, c->array[Y], i);
+        gy[i] = row.active[i] && is_gy_used(f, c, i) ? get(f, c->array[GY], i) : 0;
+        high = fmax(high, fabs((double)gy[i]));
+        lowest = row.o.f == ENTMAX && row.y[i] > 0 ? fmin(lowest, log((double)row.y[i])) : lowest;
+    }
+    bound = row.scale * high * 2 * (1 + 64 * eps);
+    if (!(bound * (double)row.n <= largest(f) / 64) || high * (double)row.n > largest(f) / 64) { return; }
+    near = (row.o.f == TANHMAX ? 64 : 16) * eps + (has(f, HAS_GRADIENT)
+                                                       ? 4 * ((double)row.n - lowest * row.o.epsilon) * DBL_EPSILON
+                                                       : 0); /* plain sums, logarithms */
+    tiny = smallest_normal(f) * (1 + 4 * (wide)row.n * high) * (1 + row.scale);
+    if (!has(f, ELEMENTWISE)) {
+        oracle_backward(&row.o, gx, row.unit, gp, gp_unit, gy, row.y, row.s, row.n, row.scale, rest);
+    }
+    for (size_t i = 0; i < row.n; ++i) {
+        const wide got = get(f, c->array[OUT], i);
+        if (has(f, ELEMENTWISE)) {
+            CHECK(fabsl(got) <= bound + smallest_normal(f), ROW_AT "%Lg is out of the range of %g", ROW_ARGS(i), got,
+                  bound);
+        } else {
+            CHECK(row.unit[i] > largest(f) / 64 || fabsl(got - gx[i]) <= near * row.unit[i] + tiny,
+                  ROW_AT "gx is %.9Lg, not %.9Lg, of terms up to %Lg", ROW_ARGS(i), got, gx[i], row.unit[i]);
+        }
+    }
+    if (has(f, HAS_GRADIENT) && lowest * (row.o.epsilon - 1) > -600 && gp_unit[0] < DBL_MAX / 64) {
+        CHECK(fabsl(*c->per_row - gp[0]) <= 4 * near * gp_unit[0] + smallest_normal(f),
+              ROW_AT "the parameter's gradient is %.9g, not %.9Lg, of terms up to %Lg", ROW_ARGS(0), *c->per_row, gp[0],
+              gp_unit[0]);
     }
 }
 
@@ -460,10 +529,10 @@ static void check_loss(const input *in, const call *c) {
     wide sum, total = 0, near = f->size == 4 ? 2e-6 : 2e-14;
     for (size_t i = 0; c->t.q && i < row.n; ++i) {
         met = met && (row.active[i] || get(f, c->t.q, i) == 0);
-        total += get(f, c->t.q, i);
+        total += get(f, c->t.q, i) < 0 ? INFINITY : get(f, c->t.q, i);
     }
     near += c->t.q ? 2 * fabsl(total - 1) : 0;
-    if (!(total <= row.o.largest)) { return; } /* q has NaN */
+    if (!(total <= row.o.largest)) { return; } /* q, where it overlaps x, is no distribution */
     if (target < 0 || (c->t.weights && *c->t.weights == 0)) {
         CHECK(bits_of(loss) == 0, ROW_AT "an ignored row has loss %g", ROW_ARGS(0), loss);
         for (size_t i = 0; i < row.n; ++i) {
@@ -535,17 +604,18 @@ static void check_metric(const call *c) {
 /* What is added for the trainable scale and sink. */
 static void check_per_head(const call *c) {
     const function *f = row.f;
-    wide sum = 0, dot = 0, size = 0, expected;
+    wide sum = 0, reach = 0, dot = 0, size = 0, expected;
     for (size_t i = 0; i < row.n; ++i) {
         double y = has(f, HAS_Y) ? get(f, c->array[Y], i) : get(f, c->array[X], i), gy = get(f, c->array[GY], i);
         if (!row.active[i] || (has(f, HAS_Y) && y == 0)) { continue; }
         sum += y;
+        reach += fabs(y);
         dot += (wide)y * gy;
         size += fabsl((wide)y * gy) * (1 + fabsl(sum));
     }
     expected = has(f, HAS_Y) ? -(1 - sum) * dot : dot / row.scale;
     size /= has(f, HAS_Y) ? 1 : row.scale;
-    CHECK(row.verdict != ORDINARY || !(size + fabsl(sum) < DBL_MAX / 64) ||
+    CHECK(row.verdict != ORDINARY || !(size + reach < DBL_MAX / 64) ||
               fabsl(*c->per_row - expected) <= 1e-14 * size + DBL_MIN,
           ROW_AT "%.17g, not %.17Lg", ROW_ARGS(0), *c->per_row, expected);
 }
@@ -554,6 +624,10 @@ static void check_row(const input *in, const call *c) {
     examine(in, c);
     if (has(in->f, PER_HEAD)) {
         check_per_head(c);
+        return;
+    }
+    if (has(in->f, HAS_INDEX | BY_PLACE)) {
+        has(in->f, HAS_INDEX) ? check_selection(c) : check_noise(c);
         return;
     }
     switch (in->f->kind) {
