@@ -85,9 +85,8 @@ m("lt is le", "MMAX_CMP(cmp)(a, b, _CMP_LT_OQ)", "MMAX_CMP(cmp)(a, b, _CMP_LE_OQ
   "forward special_cases backward topk")
 m("part of a register: one lane too many", "_bzhi_u32(0xffff, (unsigned)(n))", "_bzhi_u32(0xffff, (unsigned)(n) + 1)",
   "memory special_cases")
-m("sweep: the last register is left out", "if (block_ + (size_t)(k * MMAX_WIDTH) < (to)) \\\n"
-  "                    MMAX_AT", "if (block_ + (size_t)(k * MMAX_WIDTH) + 1 < (to)) \\\n" "                    MMAX_AT",
-  "forward properties")
+m("sweep: the last register is left out", "if (is_whole_ || block_ + (size_t)(k * MMAX_WIDTH) < (to))",
+  "if (is_whole_ || block_ + (size_t)(k * MMAX_WIDTH) + 1 < (to))", "forward properties")
 m("along: the tail is left out", "if (at_ < (to)) MMAX_AT(at_, 0, (int)((to)-at)",
   "if (at_ + 1 < (to)) MMAX_AT(at_, 0, (int)((to)-at)", "forward properties")
 m("chunk: sums of lanes are not cleared",
@@ -146,7 +145,7 @@ m("gp: NaN rows are passed over", "s[j] = t->any_nan ? MMAX_NAN_F64 :", "s[j] ="
   "special_cases backward losses")
 
 # ==== the softmax family: three passes ====
-m("pass 1: NaN is not looked for", "MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0]))) &&", "0 &&", "special_cases")
+m("pass 1: NaN is not looked for", "if (MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0])))) { return MMAX_IS_NAN; }", "", "special_cases")
 m("pass 1: sigma that overflows to -inf is normal", "(double)*max * c->scale < -MMAX_MAX ? MMAX_IS_EMPTY",
   "0 ? MMAX_IS_EMPTY", "special_cases")
 m("pass 3: the head of a row is skipped", "if (head) { mmax_weights_step(y, e, (int)head, a, least); }", "",
