@@ -461,7 +461,7 @@ static void check_selection(const call *c) {
         const wide y = j < k ? row.y[order[j]] : 0, error = fabsl(get(f, c->array[OUT], j) - y);
         const uint32_t at = j < k ? (uint32_t)order[j] : UINT32_MAX;
         CHECK(c->own.index[j] == at, ROW_AT "%u at place %u", ROW_ARGS(at), c->own.index[j], (unsigned)j);
-        CHECK(error <= 6 * ulp(y, eps_of(f), smallest_normal(f)) * (j < k) + (y < 1.03 * smallest_normal(f) ? y : 0),
+        CHECK(error <= 8 * ulp(y, eps_of(f), smallest_normal(f)) * (j < k) + (y < 1.03 * smallest_normal(f) ? y : 0),
               ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(at), get(f, c->array[OUT], j), (unsigned)j, y);
     }
 }
