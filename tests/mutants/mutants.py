@@ -270,7 +270,7 @@ m("backward: -0 is a weight of NaN rows", "r.by != MMAX_BY_COSH && y << 1 == 0;"
   "special_cases")
 m("tanhmax: gx of flat rows", "return active > 0 ? 1 / active : 0;", "return active > 0 ? 1 / (double)n : 0;",
   "backward special_cases")
-m("tanhmax: a term of sinh", "for (int i = 18; i > 0; i -= 2)", "for (int i = 6; i > 0; i -= 2)", "backward")
+m("tanhmax: a term of sinh", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)", "backward")
 m("tanhmax: cosh of masks counts", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
 m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs(f)), f) : f, q", "f : f, q",
   "special_cases")
