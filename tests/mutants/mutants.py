@@ -15,8 +15,8 @@ m("exp in double: ln 2's rest is added", "1 - ((low - (r * c) / (2 - c)) - high)
   "1 - ((-low - (r * c) / (2 - c)) - high)", "more attention losses")
 m("exp_rest: one term is left out", "for (int i = 20; i > 1; --i) { sum = (1 + z * sum) / i; }",
   "for (int i = 20; i > 1; --i) { sum = (1 + (i == 5 ? 0 : z * sum)) / i; }", "more")
-m("two sum: what is lost has the other sign", "*lost += (*total - (whole - shadow)) + (term - shadow);",
-  "*lost -= (*total - (whole - shadow)) + (term - shadow);", "forward losses")
+m("two sum: what is lost has the other sign", "sum->lost += (sum->total - (whole - shadow)) + (term - shadow);",
+  "sum->lost -= (sum->total - (whole - shadow)) + (term - shadow);", "forward losses")
 m("table of 2^(j/8): one entry", "0x3f785489, 0x3f761e06, 0x3f7526f5, 0x3f758c40,\n"
   "                                           0x3f776d6e", "0x3f78548f, 0x3f761e06, 0x3f7526f5, 0x3f758c40,\n"
   "                                           0x3f776d6e", "forward")
@@ -45,7 +45,7 @@ m("attention: the last head is not checked", "for (size_t h = 0; h < heads; ++h)
   "for (size_t h = 0; h + 1 < heads; ++h) {\n" "        double scale", "attention special_cases")
 m("attention: an infinite slope passes", "(a->slopes && !mmax_fits(a->slopes[h], size)) ||", "",
   "attention special_cases")
-m("attention: a sink of NaN passes", "(sink & 0x7fffffffffffffff) > 0x7ff0000000000000) {", "0) {",
+m("attention: a sink of NaN passes", "(a->sinks && mmax_is_bad(a->sinks[h]))", "0",
   "attention special_cases")
 m("alias: neighbours count as overlapping", ">= p_bytes + (q_bytes - 1);", "> p_bytes + (q_bytes - 1);",
   "special_cases memory")
@@ -59,15 +59,15 @@ m("alias: any two outputs may be one", "return p == q ? !is_input :", "return p 
   "special_cases attention more losses")
 m("alias: outputs are not compared with bias and q", "for (int j = 0; j < 10; ++j) {                /* bias",
   "for (int j = 0; j < 10; j = j == 3 ? 6 : j + 1) {                /* bias", "attention special_cases losses")
-m("alias: a loss is compared as one double", ": rows);\n" "    arrays[8]", ": 1);\n" "    arrays[8]",
-  "special_cases losses")
+m("alias: a loss is compared as one double", "a->needs & MMAX_PER_CALL ? 1 : per_row", "1", "special_cases losses")
 m("order: parameters before shapes", "if (s->cols > limit || rows >",
   "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit || rows >",
   "special_cases api")
 m("order: aliases before lengths", "for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of",
   "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; }\n"
   "    for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of", "special_cases api")
-m("shape: strides of one row of bias or q matter", "count == 1 ? s->cols : of_each[i];", "of_each[i];",
+m("shape: strides of one row of bias or q matter", "count == 1 ? s->cols : arrays[i].stride;",
+  "arrays[i].stride;",
   "attention losses")
 m("shape: a stride below cols passes", "(stride < s->cols || (count", "(stride + 1 < s->cols || (count",
   "special_cases")
@@ -310,7 +310,7 @@ m("sparsity: negative y overflow", "if (y_min < 0 && reference > 0) {", "if (0) 
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
 m("soft targets: q > 0 at a mask", "lost |= is_masked && q[i] > 0;", "", "attention losses special_cases")
-m("soft targets: sum q is 1", "(own * (of_q.total + of_q.lost) + a->t->label_smoothing) /", "1 /", "attention losses")
+m("soft targets: sum q is 1", "(own * mmax_total(&of_q) + a->t->label_smoothing) /", "1 /", "attention losses")
 m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real)); }",
   "", "attention losses")
 
@@ -333,8 +333,8 @@ m("weights: the loss has none", "a->per_row[row + i] = mmax_limited(loss); }",
   "a->per_row[row + i] = mmax_limited(loss / weight); }", "attention losses")
 m("isa: one that is not there is taken", "if (!mmax_isa_available(isa)) { return MMAX_ERR_ISA; }", "",
   "api environment threads")
-m("helper: the table's order", "p.t_d[i] = row[2 * i + 1];", "p.t_d[i] = row[2 * i];", "api attention golden")
-m("helper: labels have no grad_scale", "t.grad_scale = 1;\n" "    return t;", "t.grad_scale = 0.5;\n" "    return t;",
+m("helper: the table's order", "{row[1], row[3]}", "{row[0], row[2]}", "api attention golden")
+m("helper: labels have no grad_scale", "t = {index, 0, 1, NULL, NULL, 0};", "t = {index, 0, 0.5, NULL, NULL, 0};",
   "api losses")
 m("epsilon: of a loss may be 0", "mmax_set_parameter(&a, epsilon > 0 ? epsilon : -1, 0, 1);",
   "mmax_set_parameter(&a, epsilon, 0, 1);", "special_cases losses")
