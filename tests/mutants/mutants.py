@@ -90,9 +90,9 @@ m("sweep: the last register is left out", "if (is_whole_ || block_ + (size_t)(k 
 m("along: the tail is left out", "if (at_ < (to)) MMAX_AT(at_, 0, (int)((to)-at)",
   "if (at_ + 1 < (to)) MMAX_AT(at_, 0, (int)((to)-at)", "forward properties")
 m("chunk: sums of lanes are not cleared",
-  "mmax_lanes_clear(lanes, terms);                                                \\\n" "            MMAX_SWEEP",
+  "mmax_lanes_clear(lanes, terms);                                                \\\n" "            walk(",
   "if (from_ == 0) mmax_lanes_clear(lanes, terms);                                                \\\n"
-  "            MMAX_SWEEP", "forward")
+  "            walk(", "forward")
 m("total: what was lost stays so", "? sum->total + sum->lost : sum->total;", "? sum->total : sum->total;",
   "forward losses long_rows")
 m("total: infinity loses itself", "return mmax_is_finite_f64(sum->total) ? sum->total + sum->lost",
@@ -154,10 +154,10 @@ m("weights below the normal numbers", "mmax_keep(mmax_le(least, e), e), a, mmax_
   "special_cases environment forward")
 m("weights: -0 from negative factors", "return mmax_fma(mmax_keep(mmax_le(least, e), e), a, mmax_set(0));",
   "return mmax_keep(mmax_le(least, e), e) * a;", "special_cases losses")
-m("logarithms: the scale's low part", "mmax_fma(half, mmax_set(t->low), mmax_set(t->minus_log_sum))",
-  "mmax_set(t->minus_log_sum)", "losses")
+m("logarithms: the scale's low part", "mmax_fma(half, low, minus_log_sum)",
+  "minus_log_sum", "losses")
 m("logarithms: masks are finite",
-  "mmax_select(mmax_is_active(s * mmax_set(t->scale)), mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
+  "mmax_select(mmax_is_active(s * scale), mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
   "special_cases losses")
 m("gradient: below the normal numbers", "mmax_keep(mmax_le(mmax_set(g->least), mmax_abs(g_)), g_), mmax_set(g->scale)",
   "g_, mmax_set(g->scale)", "environment special_cases losses")
@@ -165,27 +165,26 @@ m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x
   "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
 m("spread: what overflows stays so", "if (MMAX_UNLIKELY(!mmax_is_finite_f64(spread->half_below))) {", "if (0) {",
   "special_cases losses")
-m("evsoftmax: the mean may be above the largest", "return mean < (double)max ? (mmax_real)mean : max;",
-  "return (mmax_real)mean;", "special_cases forward")
+m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)largest ? (mmax_real)mean : largest;",
+  "r->mean = (mmax_real)mean;", "special_cases forward")
 m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
 m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? own : 0) +", "(0 +", "losses")
-m("loss: a masked target is finite", "if (mmax_bits_of(r->x_target) == MMAX_MASKED) {", "if (0) {",
+m("loss: a masked target is finite", "is_masked ? MMAX_INF_F64 : mmax_loss_of(r)", "mmax_loss_of(r)",
   "special_cases losses")
-m("loss: gx at the target keeps q", "double gx = (y - r->q - own) * b->factor;", "double gx = (y - own) * b->factor;",
+m("loss: gx at the target keeps q", "gx = (y - r->q - own) * b->factor * slope;", "gx = (y - own) * b->factor * slope;",
   "losses")
-m("loss: an ignored row is read", "const int has_target = finish != MMAX_LOSS || b->targets->index[row] >= 0;",
-  "const int has_target = 1;", "losses special_cases memory")
+m("loss: an ignored row is read", "if (!b->to->look || b->targets->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
 m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
-m("far maxima: the shift is not taken off", "mmax_score(x, &r->b->call, again) - mmax_set(r->shift));",
-  "mmax_score(x, &r->b->call, again));", "special_cases forward losses")
-m("lengths: what is past them stays", "if (n < b->s->cols) {\n" "        mmax_fill(b->y + row * b->y_stride + n",
-  "if (0) {\n" "        mmax_fill(b->y + row * b->y_stride + n", "special_cases memory")
-m("sink: it is no term of the sum", "if (b->args->sink) { r->sum.total = mmax_sink_term(r); }", "", "attention")
-m("lse: without the maximum", "= r->log_sum + (double)r->max * r->b->call.scale; }", "= r->log_sum + (double)r->max; }",
+m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, mmax_set(0)) - mmax_set(r->shift)",
+  "mmax_load_upto(x + at, left, mmax_set(0))", "special_cases forward losses")
+m("lengths: what is past them stays", "if (n < b->s->cols) { mmax_fill(b->y + row * b->y_stride + n",
+  "if (0) { mmax_fill(b->y + row * b->y_stride + n", "special_cases memory")
+m("sink: it is no term of the sum", "if (b->args->sink) { mmax_add_sink(r); }", "", "attention")
+m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
-m("in place: sigma overwrites x that a loss needs", "(!r->y || (finish == MMAX_LOSS && r->y == r->x))", "(!r->y)",
+m("in place: sigma overwrites x that a loss needs", "(!r->y || (b->to->look && r->y == r->x))", "(!r->y)",
   "losses special_cases")
 
 # ==== long rows, raisings, short rows ====
@@ -194,12 +193,12 @@ m("raising: far maxima stay here", "if (!(max * c->log2e < MMAX_FAR && max * c->
   "long_rows forward special_cases")
 m("long rows: leading blocks of masks are not filled", "if (e) { mmax_fill(e + at, count, 0); }", "",
   "long_rows special_cases")
-m("long rows: a NaN row goes on", "if (state == MMAX_IS_NAN) {\n" "            mmax_end_special(&r, state, finish);\n"
+m("long rows: a NaN row goes on", "if (state == MMAX_IS_NAN) {\n" "            mmax_end_special(&r, state);\n"
   "            return 1;\n" "        }", "", "long_rows special_cases")
 m("long rows: in place they are taken, too", "score < MMAX_EVIDENCE && b->y != b->x &&", "score < MMAX_EVIDENCE &&",
   "long_rows special_cases bits properties")
 m("long rows: those with sinks, too", "!b->args->sink && finish != MMAX_LSE &&", "finish != MMAX_LSE &&", "attention")
-m("long rows: what is past the length stays", "if (is_done && b->y) { mmax_fill_past(b, row, finish); }", "",
+m("long rows: what is past the length stays", "if (is_done && b->y) { mmax_fill_past(b, row); }", "",
   "attention long_rows")
 m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if (two[i].is_open)",
   "for (int i = 0; i < 1; ++i) {\n" "        if (two[i].is_open)", "forward bits")
@@ -268,6 +267,9 @@ m("backward: NaN rows write masks", "nothing || (r.x && mmax_is_masked(&r, i)) ?
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
 m("backward: -0 is a weight of NaN rows", "r.by != MMAX_BY_COSH && y << 1 == 0;", "r.by != MMAX_BY_COSH && y == 0;",
   "special_cases")
+m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!mmax_back_is_useful(mean, sums.check))) { break; }", "",
+  "special_cases backward")
+m("tanhmax: short rows are all usual", "if (MMAX_UNLIKELY(mmax_any(odd))) { break; }", "", "special_cases forward")
 m("tanhmax: gx of flat rows", "return active > 0 ? 1 / active : 0;", "return active > 0 ? 1 / (double)n : 0;",
   "backward special_cases")
 m("tanhmax: a term of sinh", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)", "backward")
