@@ -1,5 +1,5 @@
 /*
- * long_rows.h: rows that forward functions take a block at a time, with a new largest score where that matters.
+ * long_rows.h: long rows, whose scores rise and fall from block to block.
  */
 #ifndef LONG_ROWS_H
 #define LONG_ROWS_H
@@ -41,7 +41,7 @@ static inline void fill_long(const function *f, void *x, const long_law *l) {
     }
 }
 
-static inline int is_taken_by_blocks(const function *f) {
+static inline int has_long_laws(const function *f) {
     return f->kind == FORWARD && (strncmp(f->name, "softmax", 7) == 0 || strncmp(f->name, "multimax", 8) == 0 ||
                                   strncmp(f->name, "tanhmax", 7) == 0);
 }

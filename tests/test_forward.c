@@ -445,11 +445,11 @@ int main(void) {
     TEST("rows that are taken by blocks, the largest score in any of them") {
         FOR_EACH_FUNCTION(f) {
             worst w[MMAX_ISA_COUNT] = {{0, 0}};
-            for (size_t l = 0; LONG_ROWS && is_taken_by_blocks(f) && l < COUNT(long_laws); l += LAW_STEP) {
+            for (size_t l = 0; LONG_ROWS && has_long_laws(f) && l < COUNT(long_laws); l += LAW_STEP) {
                 fill_long(f, x_row, &long_laws[l]);
                 check_row(f, &params_of_order[f->order], LONG_ENTRIES, 1, w);
             }
-            if (LONG_ROWS && is_taken_by_blocks(f)) { report(f, w); }
+            if (LONG_ROWS && has_long_laws(f)) { report(f, w); }
         }
     }
     TEST("tanhmax of scores near 1e-30 does not cancel") {

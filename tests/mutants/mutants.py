@@ -179,27 +179,15 @@ m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
 m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, mmax_set(0)) - mmax_set(r->shift)",
   "mmax_load_upto(x + at, left, mmax_set(0))", "special_cases forward losses")
-m("lengths: what is past them stays", "if (n < b->s->cols) { mmax_fill(b->y + row * b->y_stride + n",
-  "if (0) { mmax_fill(b->y + row * b->y_stride + n", "special_cases memory")
+m("lengths: what is past them stays", "if (r->y && r->n < b->s->cols) {",
+  "if (0) {", "special_cases memory")
 m("sink: it is no term of the sum", "if (b->args->sink) { mmax_add_sink(r); }", "", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
 m("in place: sigma overwrites x that a loss needs", "(!r->y || (b->to->look && r->y == r->x))", "(!r->y)",
   "losses special_cases")
 
-# ==== long rows, raisings, short rows ====
-m("raising: what came before stays", "r->sum.total *= (double)down;", "", "long_rows forward")
-m("raising: far maxima stay here", "if (!(max * c->log2e < MMAX_FAR && max * c->log2e > -MMAX_FAR)) { return 0; }", "",
-  "long_rows forward special_cases")
-m("long rows: leading blocks of masks are not filled", "if (e) { mmax_fill(e + at, count, 0); }", "",
-  "long_rows special_cases")
-m("long rows: a NaN row goes on", "if (state == MMAX_IS_NAN) {\n" "            mmax_end_special(&r, state);\n"
-  "            return 1;\n" "        }", "", "long_rows special_cases")
-m("long rows: in place they are taken, too", "score < MMAX_EVIDENCE && b->y != b->x &&", "score < MMAX_EVIDENCE &&",
-  "long_rows special_cases bits properties")
-m("long rows: those with sinks, too", "!b->args->sink && finish != MMAX_LSE &&", "finish != MMAX_LSE &&", "attention")
-m("long rows: what is past the length stays", "if (is_done && b->y) { mmax_fill_past(b, row); }", "",
-  "attention long_rows")
+# ==== rows, short rows ====
 m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if (two[i].is_open)",
   "for (int i = 0; i < 1; ++i) {\n" "        if (two[i].is_open)", "forward bits")
 m("short rows: far maxima stay",
