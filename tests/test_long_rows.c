@@ -10,8 +10,9 @@ static double scale = 1;
 static uint64_t expected[LONG_ENTRIES], first_with_fma[LONG_ENTRIES];
 
 static void run(const function *f, void *y, const void *x) {
-    call c = {{y, NULL, NULL, NULL}, NULL, NULL, &params_of_order[f->order], f->epsilon, 0, {NULL, 0, 0, NULL, NULL, 0},
-              mmax_row(LONG_ENTRIES), {0}};
+    call c = {
+        {y, NULL, NULL, NULL},  NULL, NULL, &params_of_order[f->order], f->epsilon, 0, {NULL, 0, 0, NULL, NULL, 0},
+        mmax_row(LONG_ENTRIES), {0}};
     c.array[X] = (void *)(uintptr_t)x;
     c.s.scale = scale;
     CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, LONG_ENTRIES));
