@@ -249,7 +249,7 @@ m("backward: gy of masked entries is used", "} else if (by != MMAX_BY_ENTRY && b
   "        e.g = mmax_keep(mmax_ne(e.w, nothing), e.g);", "special_cases")
 m("backward: a mask of x weighs", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
   "special_cases backward attention")
-m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, mmax_set(1.0 / 1073741824), *check);", ";",
+m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, down, *check);", ";",
   "special_cases")
 m("backward: NaN rows write masks", "nothing || (r.x && mmax_is_masked(&r, i)) ? 0 : MMAX_NAN",
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
