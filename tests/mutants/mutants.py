@@ -311,6 +311,9 @@ m("masked: the limit of floats is not exact", "(double)above > a->masked ? (doub
 m("blocks: the sink is in each", "part.sink = NULL;\n", "\n", "attention")
 m("parts: a head's end is passed", "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }",
   "", "attention")
+m("parts: bias does not begin again", "bias_rows - row % bias_rows < rows", "0", "attention")
+m("rows: bias is the row's, whatever its start", "row * t.stride + start * sizeof(mmax_real)", "row * t.stride",
+  "attention")
 m("parts: rows of other starts are alike", "(starts[row + n] == starts[row] && mmax_end_of(&a->s, row + n) == end)",
   "(mmax_end_of(&a->s, row + n) == end)", "attention")
 m("parts: weights of rows are alike", "(!weights || weights[row + n] == weights[row])) {", "1) {", "losses attention")
