@@ -87,8 +87,8 @@ m("part of a register: one lane too many", "_bzhi_u32(0xffff, (unsigned)(n))", "
   "memory special_cases")
 m("sweep: the last register is left out", "if (is_whole_ || block_ + (size_t)(k * MMAX_WIDTH) < (to))",
   "if (is_whole_ || block_ + (size_t)(k * MMAX_WIDTH) + 1 < (to))", "forward properties")
-m("along: the tail is left out", "if (at_ < (to)) MMAX_AT(at_, 0, (int)((to)-at)",
-  "if (at_ + 1 < (to)) MMAX_AT(at_, 0, (int)((to)-at)", "forward properties")
+m("along: the tail is left out", "(from) + k * MMAX_WIDTH < (to); ++k)", "(from) + k * MMAX_WIDTH + 1 < (to); ++k)",
+  "forward properties")
 m("chunk: sums of lanes are not cleared",
   "mmax_lanes_clear(lanes, terms);                                                \\\n" "            walk(",
   "if (from_ == 0) mmax_lanes_clear(lanes, terms);                                                \\\n"
@@ -148,7 +148,7 @@ m("gp: NaN rows are passed over", "s[j] = t->any_nan ? MMAX_NAN_F64 :", "s[j] ="
 m("pass 1: NaN is not looked for", "if (MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0])))) { return MMAX_IS_NAN; }", "", "special_cases")
 m("pass 1: sigma that overflows to -inf is normal", "(double)*max * c->scale < -MMAX_MAX ? MMAX_IS_EMPTY",
   "0 ? MMAX_IS_EMPTY", "special_cases")
-m("pass 3: the head of a row is skipped", "if (head) { mmax_weights_step(y, e, (int)head, a, least); }", "",
+m("pass 3: the head of a row is skipped", "if (at) { mmax_weights_step(y, e, (int)at, a, least); }", "",
   "forward bits long_rows")
 m("weights below the normal numbers", "mmax_keep(mmax_le(least, e), e), a, mmax_set(0));", "e, a, mmax_set(0));",
   "special_cases environment forward")
@@ -163,7 +163,7 @@ m("gradient: below the normal numbers", "mmax_keep(mmax_le(mmax_set(g->least), m
   "g_, mmax_set(g->scale)", "environment special_cases losses")
 m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x[i]) != MMAX_MASKED ? MMAX_NAN",
   "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
-m("spread: what overflows stays so", "if (MMAX_UNLIKELY(!mmax_is_finite_f64(spread->half_below))) {", "if (0) {",
+m("spread: what overflows stays so", "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;",
   "special_cases losses")
 m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)largest ? (mmax_real)mean : largest;",
   "r->mean = (mmax_real)mean;", "special_cases forward")
@@ -216,11 +216,11 @@ m("threshold loss: q at masks", "smooth ? mmax_keep(active, p - mmax_set(t->q)) 
 m("threshold loss: may be below 0", ": loss > 0 ? mmax_limited(loss) : 0;\n" "    }\n" "    if (gx && !is_masked) {\n"
   "        const double g = (p", ": loss;\n" "    }\n" "    if (gx && !is_masked) {\n" "        const double g = (p",
   "losses special_cases")
-m("threshold: ignored rows have no loss", "if (is_ignored && b.loss) {", "if (0) {", "losses special_cases")
+m("threshold: ignored rows have no loss", "row, is_ignored ? MMAX_IS_IGNORED : MMAX_IS_EMPTY",
+  "row, MMAX_IS_EMPTY", "losses special_cases")
 
 # ==== top-k ====
-m("top-k: a bound too high", "mmax_igt(mmax_iset(t->k), mmax_top_ranks(lanes, count, j))",
-  "mmax_igt(mmax_iset(t->k - 1), mmax_top_ranks(lanes, count, j))", "topk")
+m("top-k: a bound too high", "mmax_igt(mmax_iset(t->k), rank)", "mmax_igt(mmax_iset(t->k - 1), rank)", "topk")
 m("top-k: of equal ones any", "is_tie = (int)(v >= cut->some) & (int)(cut->ties > 0) & !is_above;",
   "is_tie = (int)(v >= cut->some) & !is_above;", "topk")
 m("top-k: ties by candidates have one place", "rank + (size_t)equal[rank]++ : i;", "rank : i;", "topk")
