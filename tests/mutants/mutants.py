@@ -218,6 +218,12 @@ m("threshold loss: may be below 0", ": loss > 0 ? mmax_limited(loss) : 0;\n" "  
   "losses special_cases")
 m("threshold: ignored rows have no loss", "row, is_ignored ? MMAX_IS_IGNORED : MMAX_IS_EMPTY",
   "row, MMAX_IS_EMPTY", "losses special_cases")
+m("threshold: what is past a row's entries is left over", "    mmax_store(to + n, mmax_masked);\n", "", "properties bits losses")
+m("threshold: registers that longer rows have are left over", "for (; i < g->most; i += MMAX_WIDTH) {", "for (; 0;) {",
+  "properties bits losses")
+m("threshold: lanes are not exchanged", "mmax_select(is_low, mmax_swap(a, (s) % MMAX_WIDTH), b)", "b", "properties bits losses")
+m("threshold: a row alone loses its last entry", "for (size_t i = g->held == 1 ? g->most : 0; i-- > 0;)",
+  "for (size_t i = g->held == 1 ? g->most - 1 : 0; i-- > 0;)", "forward bits")
 
 # ==== top-k ====
 m("top-k: a bound too high", "mmax_igt(mmax_iset(t->k), rank)", "mmax_igt(mmax_iset(t->k - 1), rank)", "topk")
