@@ -57,8 +57,8 @@ m("alias: the same pointer is enough for in place", "if (a->stride && a->stride 
   "if (a->stride && (p == q || a->stride == b->stride)) {", "special_cases")
 m("alias: any two outputs may be one", "return p == q ? !is_input :", "return p == q ? 0 :",
   "special_cases attention more losses")
-m("alias: outputs are not compared with bias and q", "for (int j = 0; j < 10; ++j) {                /* bias",
-  "for (int j = 0; j < 10; j = j == 3 ? 6 : j + 1) {                /* bias", "attention special_cases losses")
+m("alias: outputs are not compared with bias and q", "arrays[i].p && j < 10; ++j) { /* bias",
+  "arrays[i].p && j < 10; j = j == 3 ? 6 : j + 1) { /* bias", "attention special_cases losses")
 m("alias: a loss is compared as one double", "a->needs & MMAX_PER_CALL ? 1 : per_row", "1", "special_cases losses")
 m("order: parameters before shapes", "if (s->cols > limit || rows >",
   "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit || rows >",
