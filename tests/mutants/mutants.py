@@ -138,6 +138,8 @@ m("gp: what is held is not flushed", "if (t->held + more > MMAX_GP_MOST) {",
 m("gp: flushed lanes stay", "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));\n"
   "        MMAX_EACH_OF(k, MMAX_GP_REGS) { t->lanes[i][k] = mmax_set(0); }",
   "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));", "backward losses")
+m("gp: short rows' is lost", "if (r.has_x) { mmax_slopes_copy(r.slopes->lanes, lanes); }", "", "backward")
+m("gp: a loss's is lost", "mmax_slopes_copy(t->lanes, lanes);", "", "losses")
 m("gp: is written, not added to", "gp->t_d[i] += s[1];", "gp->t_d[i] = s[1];", "backward losses")
 m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];",
   "backward losses")
@@ -246,6 +248,8 @@ m("backward: gx below the normal numbers",
   "environment backward special_cases")
 m("backward: no lift", "#    define MMAX_UP              (MMAX_DOUBLE ? 400 : 60)",
   "#    define MMAX_UP              (MMAX_DOUBLE ? 0 : 0)", "backward environment special_cases losses")
+m("backward: what the scale makes subnormal is kept", "MMAX_MIN * 1.0000002 * (up / scale) : MMAX_MIN",
+  "MMAX_MIN : MMAX_MIN", "backward")
 m("backward: too much lift has no second try", "if (r.slopes != call->slopes) {\n" "                mmax_back_nan",
   "if (1) {\n" "                mmax_back_nan", "backward special_cases")
 m("backward: gp of the low lift by the high one", "mmax_power_of_two(i ? -MMAX_DOWN : -up)", "mmax_power_of_two(-up)",
