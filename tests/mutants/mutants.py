@@ -333,5 +333,4 @@ m("isa: one that is not there is taken", "if (!mmax_isa_available(isa)) { return
 m("helper: the table's order", "{row[1], row[3]}", "{row[0], row[2]}", "api attention golden")
 m("helper: labels have no grad_scale", "t = {index, 0, 1, NULL, NULL, 0};", "t = {index, 0, 0.5, NULL, NULL, 0};",
   "api losses")
-m("epsilon: of a loss may be 0", "mmax_set_parameter(&a, epsilon > 0 ? epsilon : -1, 0, 1);",
-  "mmax_set_parameter(&a, epsilon, 0, 1);", "special_cases losses")
+m("epsilon: of a loss may be 0", "epsilon > 0 ? epsilon : -1, 0, 1);", "epsilon, 0, 1);", "special_cases losses")
