@@ -303,7 +303,8 @@ m("multimodality: x at epsilon counts", "if ((double)x[i] > a->epsilon && x[i] <
 m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;",
   "first = x[i] >= x[first] ? i : first;",
   "properties special_cases api losses")
-m("sparsity: what overflows stays so", "MMAX_NAN_F64 : mmax_limited(mean);", "MMAX_NAN_F64 : mean;", "api")
+m("sparsity: negative y overflow", "if (y_min < 0 && reference > 0) {", "if (0) {",
+  "api")
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
 m("soft targets: q > 0 at a mask", "lost |= is_masked && q[i] > 0;", "", "attention losses special_cases")
@@ -336,4 +337,4 @@ m("isa: one that is not there is taken", "if (!mmax_isa_available(isa)) { return
 m("helper: the table's order", "{row[1], row[3]}", "{row[0], row[2]}", "api attention golden")
 m("helper: labels have no grad_scale", "t = {index, 0, 1, NULL, NULL, 0};", "t = {index, 0, 0.5, NULL, NULL, 0};",
   "api losses")
-m("epsilon: of a loss may be 0", "epsilon, DBL_MIN, 1);", "epsilon, 0, 1);", "special_cases losses")
+m("epsilon: of a loss may be 0", "epsilon > 0 ? epsilon : -1, 0, 1);", "epsilon, 0, 1);", "special_cases losses")
