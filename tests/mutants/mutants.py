@@ -165,7 +165,7 @@ m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x
   "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
 m("spread: what overflows stays so", "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;",
   "special_cases losses")
-m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)largest ? (mmax_real)mean : largest;",
+m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)r->largest ? (mmax_real)mean : r->largest;",
   "r->mean = (mmax_real)mean;", "special_cases forward")
 m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
@@ -181,7 +181,7 @@ m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, mmax_s
   "mmax_load_upto(x + at, left, mmax_set(0))", "special_cases forward losses")
 m("lengths: what is past them stays", "if (r->y && r->n < b->s->cols) {",
   "if (0) {", "special_cases memory")
-m("sink: it is no term of the sum", "if (b->args->sink) { mmax_add_sink(r); }", "", "attention")
+m("sink: it is no term of the sum", "b->args->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
 m("in place: sigma overwrites x that a loss needs", "(!r->y || (b->to->look && r->y == r->x))", "(!r->y)",
