@@ -188,8 +188,8 @@ m("in place: sigma overwrites x that a loss needs", "(!r->y || (b->to->look && r
   "losses special_cases")
 
 # ==== rows, short rows ====
-m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if (two[i].is_open)",
-  "for (int i = 0; i < 1; ++i) {\n" "        if (two[i].is_open)", "forward bits")
+m("rows: the last one stays open", "if (two[~(first + rows) & 1].is_open) {", "if (two[0].is_open) {",
+  "forward bits")
 m("short rows: far maxima stay",
   "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent), reach)));",
   "bad = mmax_or(bad, mmax_is_nan(all));", "special_cases forward")
