@@ -184,10 +184,8 @@ m("lengths: what is past them stays", "if (r->y && r->n < b->s->cols) {",
 m("sink: it is no term of the sum", "b->args->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
-m("in place: sigma overwrites x that a loss needs", "(!r->y || (b->to->look && r->y == r->x))", "(!r->y)",
-  "losses special_cases")
-
-# ==== rows, short rows ====
+m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->look && r->y == r->x :",
+  "r->y ? 0 :", "losses")
 m("rows: the last one stays open", "if (two[~(first + rows) & 1].is_open) {", "if (two[0].is_open) {",
   "forward bits")
 m("short rows: far maxima stay",
@@ -314,12 +312,14 @@ m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *
 m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "row;", "attention")
 m("masked: the limit of floats is not exact", "(double)above > a->masked ? (double)above", "1 ? (double)above",
   "attention")
-m("blocks: the sink is in each", "part.sink = NULL;\n", "\n", "attention")
+m("blocks: the largest is the last one's", "from == 0 || max > r->max ? max : r->max;", "max;", "attention")
+m("blocks: an empty one makes the row empty", "is == MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is;", "is;",
+  "attention special_cases")
 m("parts: a head's end is passed", "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }",
   "", "attention")
 m("parts: bias does not begin again", "bias_rows - row % bias_rows < rows", "0", "attention")
-m("rows: bias is the row's, whatever its start", "row * t.stride + start * sizeof(mmax_real)", "row * t.stride",
-  "attention")
+m("rows: bias is the row's, whatever its start", "(mmax_start_of(r->b->s, r->row) + from) * sizeof(mmax_real)",
+  "from * sizeof(mmax_real)", "attention")
 m("parts: rows of other starts are alike", "(starts[row + n] == starts[row] && mmax_end_of(&a->s, row + n) == end)",
   "(mmax_end_of(&a->s, row + n) == end)", "attention")
 m("parts: weights of rows are alike", "(!weights || weights[row + n] == weights[row])) {", "1) {", "losses attention")
