@@ -177,8 +177,8 @@ m("loss: gx at the target keeps q", "gx = (y - r->q - own) * b->factor * slope;"
 m("loss: an ignored row is read", "if (!b->to->look || b->targets->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
 m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
-m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, mmax_set(0)) - mmax_set(r->shift)",
-  "mmax_load_upto(x + at, left, mmax_set(0))", "special_cases forward losses")
+m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, shift) - shift",
+  "mmax_load_upto(x + at, left, shift)", "forward")
 m("lengths: what is past them stays", "if (r->y && r->n < b->s->cols) {",
   "if (0) {", "special_cases memory")
 m("sink: it is no term of the sum", "b->args->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
