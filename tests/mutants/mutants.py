@@ -174,14 +174,14 @@ m("loss: a masked target is finite", "is_masked ? MMAX_INF_F64 : mmax_loss_of(r)
   "special_cases losses")
 m("loss: gx at the target keeps q", "gx = (y - r->q - own) * b->factor * slope;", "gx = (y - own) * b->factor * slope;",
   "losses")
-m("loss: an ignored row is read", "if (!b->to->look || b->targets->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
+m("loss: an ignored row is read", "if (!b->to->look || b->a->t->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
 m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
 m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, shift) - shift",
-  "mmax_load_upto(x + at, left, shift)", "forward")
-m("lengths: what is past them stays", "if (r->y && r->n < b->s->cols) {",
+  "mmax_load_upto(x + at, left, shift)", "special_cases forward losses")
+m("lengths: what is past them stays", "if (r->y && r->n < b->a->s.cols) {",
   "if (0) {", "special_cases memory")
-m("sink: it is no term of the sum", "b->args->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
+m("sink: it is no term of the sum", "b->a->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
 m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->look && r->y == r->x :",
@@ -318,7 +318,7 @@ m("blocks: an empty one makes the row empty", "is == MMAX_IS_EMPTY || state == M
 m("parts: a head's end is passed", "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }",
   "", "attention")
 m("parts: bias does not begin again", "bias_rows - row % bias_rows < rows", "0", "attention")
-m("rows: bias is the row's, whatever its start", "(mmax_start_of(r->b->s, r->row) + from) * sizeof(mmax_real)",
+m("rows: bias is the row's, whatever its start", "(mmax_start_of(&r->b->a->s, r->row) + from) * sizeof(mmax_real)",
   "from * sizeof(mmax_real)", "attention")
 m("parts: rows of other starts are alike", "(starts[row + n] == starts[row] && mmax_end_of(&a->s, row + n) == end)",
   "(mmax_end_of(&a->s, row + n) == end)", "attention")
