@@ -167,7 +167,7 @@ m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x
   "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
 m("spread: what overflows stays so", "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;",
   "special_cases losses")
-m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)largest ? (mmax_real)mean : largest;",
+m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)r->largest ? (mmax_real)mean : r->largest;",
   "r->mean = (mmax_real)mean;", "special_cases forward")
 m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
@@ -176,22 +176,20 @@ m("loss: a masked target is finite", "is_masked ? MMAX_INF_F64 : mmax_loss_of(r)
   "special_cases losses")
 m("loss: gx at the target keeps q", "gx = (y - r->q - own) * b->factor * slope;", "gx = (y - own) * b->factor * slope;",
   "losses")
-m("loss: an ignored row is read", "if (!b->to->look || b->targets->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
+m("loss: an ignored row is read", "if (!b->to->look || b->a->t->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
 m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
-m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, mmax_set(0)) - mmax_set(r->shift)",
-  "mmax_load_upto(x + at, left, mmax_set(0))", "special_cases forward losses")
-m("lengths: what is past them stays", "if (r->y && r->n < b->s->cols) {",
+m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, shift) - shift",
+  "mmax_load_upto(x + at, left, shift)", "special_cases forward losses")
+m("lengths: what is past them stays", "if (r->y && r->n < b->a->s.cols) {",
   "if (0) {", "special_cases memory")
-m("sink: it is no term of the sum", "if (b->args->sink) { mmax_add_sink(r); }", "", "attention")
+m("sink: it is no term of the sum", "b->a->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
-m("in place: sigma overwrites x that a loss needs", "(!r->y || (b->to->look && r->y == r->x))", "(!r->y)",
-  "losses special_cases")
-
-# ==== rows, short rows ====
-m("rows: the last one stays open", "for (int i = 0; i < 2; ++i) {\n" "        if (two[i].is_open)",
-  "for (int i = 0; i < 1; ++i) {\n" "        if (two[i].is_open)", "forward bits")
+m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->look && r->y == r->x :",
+  "r->y ? 0 :", "losses")
+m("rows: the last one stays open", "if (two[~(first + rows) & 1].is_open) {", "if (two[0].is_open) {",
+  "forward bits")
 m("short rows: far maxima stay",
   "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent), reach)));",
   "bad = mmax_or(bad, mmax_is_nan(all));", "special_cases forward")
@@ -316,12 +314,14 @@ m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *
 m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "row;", "attention")
 m("masked: the limit of floats is not exact", "(double)above > a->masked ? (double)above", "1 ? (double)above",
   "attention")
-m("blocks: the sink is in each", "part.sink = NULL;\n", "\n", "attention")
+m("blocks: the largest is the last one's", "from == 0 || max > r->max ? max : r->max;", "max;", "attention")
+m("blocks: an empty one makes the row empty", "is == MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is;", "is;",
+  "attention special_cases")
 m("parts: a head's end is passed", "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }",
   "", "attention")
 m("parts: bias does not begin again", "bias_rows - row % bias_rows < rows", "0", "attention")
-m("rows: bias is the row's, whatever its start", "row * t.stride + start * sizeof(mmax_real)", "row * t.stride",
-  "attention")
+m("rows: bias is the row's, whatever its start", "(mmax_start_of(&r->b->a->s, r->row) + from) * sizeof(mmax_real)",
+  "from * sizeof(mmax_real)", "attention")
 m("parts: rows of other starts are alike", "(starts[row + n] == starts[row] && mmax_end_of(&a->s, row + n) == end)",
   "(mmax_end_of(&a->s, row + n) == end)", "attention")
 m("parts: weights of rows are alike", "(!weights || weights[row + n] == weights[row])) {", "1) {", "losses attention")
