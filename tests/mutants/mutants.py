@@ -232,7 +232,7 @@ m("top-k: of equal ones any", "is_tie = (int)(v >= cut->some) & (int)(cut->ties 
 m("top-k: ties by candidates have one place", "rank + (size_t)equal[rank]++ : i;", "rank : i;", "topk")
 m("top-k: masks are candidates", "mmax_top_collect(t, low < -MMAX_MAX ? -MMAX_MAX : low);", "mmax_top_collect(t, low);",
   "topk special_cases")
-m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_not(mmax_lt(v_, limit));",
+m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_);",
   "mmax_mask is_above = mmax_lt(limit, v_);", "topk")
 m("top-k: keys of negative numbers", "return bits < 0 ? bits ^ (mmax_int)(~(mmax_uint)0 >> 1) : bits;", "return bits;",
   "topk")
