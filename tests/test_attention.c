@@ -689,6 +689,23 @@ static void check_parts_of_lse(void) {
     }
 }
 
+/* A bias of +inf, and its slope. */
+static void check_infinite_bias(size_t n, double slope) {
+    static float x[300], y[300], bias[300];
+    mmax_shape s = mmax_row(n);
+    mmax_attention a = {0};
+    memset(bias, 0, sizeof bias);
+    bias[n / 2] = INFINITY;
+    a.bias = bias;
+    a.slopes = &slope;
+    s.attention = &a;
+    mmax_softmax_f32(y, x, s);
+    for (size_t i = 0; i < n; ++i) {
+        CHECK(is_nan_double((double)y[i]), "slope %g, %u entries: y[%u] is %g", slope, (unsigned)n, (unsigned)i,
+              (double)y[i]);
+    }
+}
+
 static void forward_function(const function *f) {
     static const size_t some[] = {1, 2, 3, 7, 8, 16, 17, 33, 64, 65, 70}, all_long[3] = {300, 2100, 5000};
     for (size_t k = 0; k < COUNT(in_turn); k += LENGTH_STEP) {
@@ -2223,6 +2240,13 @@ int main(int argc, char **argv) {
     }
     TEST("log-sum-exp of rows with masked parts, and with NaN in one, without y") {
         FOR_EACH_ISA(isa) { check_parts_of_lse(); }
+    }
+    TEST("a bias of +inf makes its row NaN, whatever the slope") {
+        FOR_EACH_ISA(isa) {
+            for (size_t n = 1; n <= 300; n = 2 * n + 1) {
+                for (int slope = -1; slope <= 1; ++slope) { check_infinite_bias(n, slope); }
+            }
+        }
     }
     TEST("attention that says nothing changes no bit") {
         FOR_EACH_FUNCTION(f) {

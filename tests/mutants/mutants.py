@@ -123,7 +123,7 @@ m("far maxima: from far too late", "(MMAX_DOUBLE ? 1e9 : 131072.0)", "(MMAX_DOUB
 # ==== attention: scores ====
 m("mask: an entry at the limit is none", "mmax_lt(x, mmax_set(t->limit))",
   "mmax_lt(x, mmax_set((mmax_real)t->limit - 1))", "attention")
-m("bias: slope 0 hides +inf", "mmax_fma(b, mmax_set(t->slope), b * mmax_set(0))",
+m("bias: a slope below 0 hides +inf", "mmax_fma(b, mmax_set(t->slope), b * mmax_set(0))",
   "(b * mmax_set(t->slope))", "attention special_cases")
 m("bias: -inf does not mask", "is_masked = mmax_or(is_masked, mmax_lt(b, mmax_set(-MMAX_MAX)));", "", "attention")
 
@@ -188,6 +188,8 @@ m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }"
   "attention")
 m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->look && r->y == r->x :",
   "r->y ? 0 :", "losses")
+
+# ==== rows, short rows ====
 m("rows: the last one stays open", "if (two[~(first + rows) & 1].is_open) {", "if (two[0].is_open) {",
   "forward bits")
 m("short rows: far maxima stay",
@@ -247,7 +249,7 @@ m("backward: gx below the normal numbers",
 m("backward: no lift", "#    define MMAX_UP              (MMAX_DOUBLE ? 400 : 60)",
   "#    define MMAX_UP              (MMAX_DOUBLE ? 0 : 0)", "backward environment special_cases losses")
 m("backward: what the scale makes subnormal is kept", "MMAX_MIN * 1.0000002 * (up / scale) : MMAX_MIN",
-  "MMAX_MIN : MMAX_MIN", "backward")
+  "MMAX_MIN : MMAX_MIN", "environment special_cases backward")
 m("backward: too much lift has no second try", "if (r.slopes != call->slopes) {\n" "                mmax_back_nan",
   "if (1) {\n" "                mmax_back_nan", "backward special_cases")
 m("backward: gp of the low lift by the high one", "mmax_power_of_two(i ? -MMAX_DOWN : -up)", "mmax_power_of_two(-up)",
