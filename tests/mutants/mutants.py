@@ -193,7 +193,7 @@ m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->l
 m("rows: the last one stays open", "if (two[~(first + rows) & 1].is_open) {", "if (two[0].is_open) {",
   "forward bits")
 m("short rows: far maxima stay",
-  "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent), reach)));",
+  "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent[j]), reach)));",
   "bad = mmax_or(bad, mmax_is_nan(all));", "special_cases forward")
 m("short rows: evsoftmax's masks count in the mean",
   "bad = mmax_or(bad, mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX))); /* masks */", "", "special_cases forward")
@@ -267,7 +267,7 @@ m("backward: -0 is a weight of NaN rows", "r.by != MMAX_BY_COSH && y << 1 == 0;"
   "special_cases")
 m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!mmax_back_is_useful(mean, sums.check))) { break; }", "",
   "special_cases backward")
-m("tanhmax: short rows are all usual", "if (MMAX_UNLIKELY(mmax_any(odd))) { break; }", "", "special_cases forward")
+m("tanhmax: short rows are all usual", "is_signed ? MMAX_USUAL : MMAX_FAR", "MMAX_FAR", "special_cases forward")
 m("tanhmax: gx of flat rows", "return active > 0 ? 1 / active : 0;", "return active > 0 ? 1 / (double)n : 0;",
   "backward special_cases")
 m("tanhmax: a term of sinh", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)", "backward")
