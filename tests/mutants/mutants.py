@@ -268,7 +268,7 @@ m("backward: -0 is a weight of NaN rows", "r.by != MMAX_BY_COSH && y << 1 == 0;"
 m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!mmax_back_is_useful(mean, sums.check))) { break; }", "",
   "special_cases backward")
 m("tanhmax: short rows are all usual", "is_signed ? MMAX_USUAL : MMAX_FAR", "MMAX_FAR", "special_cases forward")
-m("tanhmax: gx of flat rows", "return active > 0 ? 1 / active : 0;", "return active > 0 ? 1 / (double)n : 0;",
+m("tanhmax: gx of flat rows", "unit = 1 / active;", "unit = 1 / (double)n;",
   "backward special_cases")
 m("tanhmax: a term of sinh", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)", "backward")
 m("tanhmax: cosh of masks counts", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
