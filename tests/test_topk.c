@@ -137,6 +137,7 @@ static uint32_t bi[40 * 400], starts[40], lengths[40];
 /* Rows of a batch with starts, lengths, strides and attention against each row alone. */
 static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int with, int over_all) {
     const double slopes[3] = {0.5, 2, 0}, scales[3] = {0.7, 1, 3};
+    static const law laws[] = {NORMAL_4, NORMAL_32, TIES, MASKED, EQUAL};
     const size_t size = t->f->size, stride = n + 3;
     mmax_attention a;
     mmax_shape s = mmax_rows(rows, n), one = mmax_row(n);
@@ -153,10 +154,13 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
     s.y_stride = n + 1;
     s.scale = 1.25;
     for (size_t r = 0; r < rows; ++r) {
-        fill(t->f, (char *)bx + r * stride * size, n, (law)random_below(3));
+        fill(t->f, (char *)bx + r * stride * size, n, laws[random_below(COUNT(laws))]);
         fill(t->f, (char *)bias_ + r * n * size, n, MASKED);
         if (random_below(4) == 0) {
             set_special(t->f, bx, r * stride + random_below(n), (special)random_below(SPECIALS));
+        }
+        for (size_t i = 0; r % 4 == 3 && i < n; ++i) { /* few are active */
+            if (random_below(8) > 0) { set_special(t->f, bx, r * stride + i, MINUS_INF); }
         }
         lengths[r] = (uint32_t)random_below(n + 1);
         starts[r] = (uint32_t)random_below((with & 16 ? lengths[r] : n) + 1);
@@ -395,6 +399,7 @@ int main(int argc, char **argv) {
     TEST("in a batch with strides, lengths, starts and attention a row gives what it gives alone") {
         FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (int with = 0; with < 32; ++with) {
             check_batch(t, 37, 1 + random_below(90), 1 + random_below(20), with, with % 3 == 0);
+            check_batch(t, 37, 1 + random_below(132), 1 + random_below(9), 0, 0); /* in lanes */
             check_batch(t, 4, 300 + random_below(90), 1 + random_below(90), with, with % 3 == 1);
         }
     }

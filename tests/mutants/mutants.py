@@ -231,7 +231,7 @@ m("threshold: a row alone loses its last entry", "for (size_t i = g->held == 1 ?
 m("top-k: a bound too high", "mmax_igt(mmax_iset(t->k), rank)", "mmax_igt(mmax_iset(t->k - 1), rank)", "topk")
 m("top-k: of equal ones any", "is_tie = (int)(v >= cut->some) & (int)(cut->ties > 0) & !is_above;",
   "is_tie = (int)(v >= cut->some) & !is_above;", "topk")
-m("top-k: ties by candidates have one place", "rank + (size_t)equal[rank]++ : i;", "rank : i;", "topk")
+m("top-k: ties by candidates have one place", "to = rank + (size_t)equal[rank]++;", "to = rank;", "topk")
 m("top-k: masks are candidates", "mmax_top_collect(t, low < -MMAX_MAX ? -MMAX_MAX : low);", "mmax_top_collect(t, low);",
   "topk special_cases")
 m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_);",
@@ -239,6 +239,13 @@ m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_)
 m("top-k: keys of negative numbers", "return bits < 0 ? bits ^ (mmax_int)(~(mmax_uint)0 >> 1) : bits;", "return bits;",
   "topk")
 m("top-k: missing ones have index 0", "index[done] = UINT32_MAX;", "index[done] = 0;", "topk")
+m("top-k: in lanes of equal ones the last first", "is_above = mmax_lt(top[u - 1], v);",
+  "is_above = mmax_le(top[u - 1], v);", "topk bits")
+m("top-k: in lanes NaN is a number", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_is_active(next)))",
+  "mmax_not(mmax_is_active(next))", "topk special_cases bits")
+m("top-k: in lanes masks are kept", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_is_active(next)))", "mmax_is_nan(sum)",
+  "topk special_cases bits")
+m("top-k: in lanes rows are done twice over", "const size_t lane = t.row % MMAX_WIDTH;", "const size_t lane = 0;", "topk bits")
 m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[j] + t->a->first);",
   "(uint32_t)((mmax_uint)t->place[j]);", "topk attention")
 
