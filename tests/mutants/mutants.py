@@ -148,8 +148,8 @@ m("gp: NaN rows are passed over", "s[j] = t->any_nan ? MMAX_NAN_F64 :", "s[j] ="
 
 # ==== the softmax family: three passes ====
 m("pass 1: NaN is not looked for", "if (MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0])))) { return MMAX_IS_NAN; }", "", "special_cases")
-m("pass 1: sigma that overflows to -inf is normal", "(double)*max * c->scale < -MMAX_MAX ? MMAX_IS_EMPTY",
-  "0 ? MMAX_IS_EMPTY", "special_cases")
+m("pass 1: sigma that overflows to -inf is normal", "if ((double)*max * c->scale < -MMAX_MAX) { return MMAX_IS_EMPTY; }",
+  "", "special_cases")
 m("pass 3: the head of a row is skipped", "if (at) { mmax_weights_step(y, e, (int)at, a, least); }", "",
   "forward bits long_rows")
 m("weights below the normal numbers", "mmax_keep(mmax_le(least, e), e), a, mmax_set(0));", "e, a, mmax_set(0));",
