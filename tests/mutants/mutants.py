@@ -334,8 +334,8 @@ m("parts: rows of other starts are alike", "(starts[row + n] == starts[row] && m
 m("parts: weights of rows are alike", "(!weights || weights[row + n] == weights[row])) {", "1) {", "losses attention")
 m("starts: what is before stays", "memset(mmax_at(a->out, r * a->out_stride * size), 0, start * size);",
   "", "attention")
-m("starts: the class is not moved", "t.index[row] - (int32_t)start : -1;", "t.index[row] : -1;", "attention losses")
-m("weights: a row of weight 0 is read", "index = weight > 0 && t.index[row] >= 0", "index = t.index[row] >= 0",
+m("starts: the class is not moved", "*t.index - (int32_t)start : -1;", "*t.index : -1;", "attention losses")
+m("weights: a row of weight 0 is read", "index = weight > 0 && *t.index >= 0", "index = *t.index >= 0",
   "attention losses memory")
 m("weights: the loss has none", "a->per_row[row + i] = mmax_limited(loss); }",
   "a->per_row[row + i] = mmax_limited(loss / weight); }", "attention losses")
