@@ -310,8 +310,7 @@ m("multimodality: x at epsilon counts", "if ((double)x[i] > a->epsilon && x[i] <
 m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;",
   "first = x[i] >= x[first] ? i : first;",
   "properties special_cases api losses")
-m("sparsity: negative y overflow", "if (y_min < 0 && reference > 0) {", "if (0) {",
-  "api")
+m("sparsity: negative y overflow", "MMAX_NAN_F64 : mmax_limited(mean);", "MMAX_NAN_F64 : mean;", "api")
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
 m("soft targets: q > 0 at a mask", "lost |= is_masked && q[i] > 0;", "", "attention losses special_cases")
@@ -321,8 +320,7 @@ m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *
 
 # ==== attention: calls by parts; public functions ====
 m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "row;", "attention")
-m("masked: the limit of floats is not exact", "(double)above > a->masked ? (double)above", "1 ? (double)above",
-  "attention")
+m("masked: the limit of floats is masked", "((float)a->masked * (1 - FLT_EPSILON / 2))", "((float)a->masked)", "attention")
 m("blocks: the largest is the last one's", "from == 0 || max > r->max ? max : r->max;", "max;", "attention")
 m("blocks: an empty one makes the row empty", "is == MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is;", "is;",
   "attention special_cases")
@@ -334,10 +332,10 @@ m("rows: bias is the row's, whatever its start", "(mmax_start_of(&r->b->a->s, r-
 m("parts: rows of other starts are alike", "(starts[row + n] == starts[row] && mmax_end_of(&a->s, row + n) == end)",
   "(mmax_end_of(&a->s, row + n) == end)", "attention")
 m("parts: weights of rows are alike", "(!weights || weights[row + n] == weights[row])) {", "1) {", "losses attention")
-m("starts: what is before stays", "mmax_fill_bytes(mmax_at(a->out, r * a->out_stride * size), start, size, is_log);",
+m("starts: what is before stays", "memset(mmax_at(a->out, r * a->out_stride * size), 0, start * size);",
   "", "attention")
-m("starts: the class is not moved", "t.index[row] - (int32_t)start : -1;", "t.index[row] : -1;", "attention losses")
-m("weights: a row of weight 0 is read", "index = weight > 0 && t.index[row] >= 0", "index = t.index[row] >= 0",
+m("starts: the class is not moved", "*t.index - (int32_t)start : -1;", "*t.index : -1;", "attention losses")
+m("weights: a row of weight 0 is read", "index = weight > 0 && *t.index >= 0", "index = *t.index >= 0",
   "attention losses memory")
 m("weights: the loss has none", "a->per_row[row + i] = mmax_limited(loss); }",
   "a->per_row[row + i] = mmax_limited(loss / weight); }", "attention losses")
