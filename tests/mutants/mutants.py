@@ -215,9 +215,8 @@ m("candidates: start is rounded up", "return (double)(mmax_real)t > t ? mmax_rea
 m("candidates: too many are lost", "return next < n ? 0 : held;", "return held;", "forward long_rows")
 m("threshold loss: q at masks", "smooth ? mmax_keep(active, p - mmax_set(t->q)) : p;",
   "smooth ? p - mmax_set(t->q) : p;", "losses special_cases")
-m("threshold loss: may be below 0", ": loss > 0 ? mmax_limited(loss) : 0;\n" "    }\n" "    if (gx && !is_masked) {\n"
-  "        const double g = (p", ": loss;\n" "    }\n" "    if (gx && !is_masked) {\n" "        const double g = (p",
-  "losses special_cases")
+m("threshold loss: may be below 0", "is_masked ? MMAX_INF_F64 : loss > 0 ? mmax_limited(loss) : 0;",
+  "is_masked ? MMAX_INF_F64 : loss;", "losses special_cases")
 m("threshold: ignored rows have no loss", "row, is_ignored ? MMAX_IS_IGNORED : MMAX_IS_EMPTY",
   "row, MMAX_IS_EMPTY", "losses special_cases")
 m("threshold: what is past a row's entries is left over", "    mmax_store(to + n, mmax_masked);\n", "", "properties bits losses")
@@ -228,26 +227,26 @@ m("threshold: a row alone loses its last entry", "for (size_t i = g->held == 1 ?
   "for (size_t i = g->held == 1 ? g->most - 1 : 0; i-- > 0;)", "forward bits")
 
 # ==== top-k ====
-m("top-k: a bound too high", "mmax_igt(mmax_iset(t->k), rank)", "mmax_igt(mmax_iset(t->k - 1), rank)", "topk")
-m("top-k: of equal ones any", "is_tie = (int)(v >= cut->some) & (int)(cut->ties > 0) & !is_above;",
-  "is_tie = (int)(v >= cut->some) & !is_above;", "topk")
-m("top-k: ties by candidates have one place", "to = rank + (size_t)equal[rank]++;", "to = rank;", "topk")
-m("top-k: masks are candidates", "mmax_top_collect(t, low < -MMAX_MAX ? -MMAX_MAX : low);", "mmax_top_collect(t, low);",
-  "topk special_cases")
+m("top-k: a bound too high", "mmax_igt(mmax_iset(k), larger)", "mmax_igt(mmax_iset(k - 1), larger)", "topk")
+m("top-k: more than k of equal ones", "*surplus = of_low - k;", "*surplus = 0;", "topk")
+m("top-k: ties by candidates have one place", "order[t->rank[j] + equal[t->rank[j]]++] = j;", "order[t->rank[j]] = j;",
+  "topk")
+m("top-k: masks are candidates", "low = mmax_max(low, mmax_set(-MMAX_MAX));", "", "topk special_cases")
 m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_);",
   "mmax_mask is_above = mmax_lt(limit, v_);", "topk")
-m("top-k: keys of negative numbers", "return bits < 0 ? bits ^ (mmax_int)(~(mmax_uint)0 >> 1) : bits;", "return bits;",
+m("top-k: keys of negative numbers", "return bits >> (8 * MMAX_SIZE - 1) ? bits ^ (~(mmax_uint)0 >> 1) : bits;", "return bits;",
   "topk")
-m("top-k: missing ones have index 0", "index[done] = UINT32_MAX;", "index[done] = 0;", "topk")
+m("top-k: missing ones have index 0", "MMAX_MASKED, UINT32_MAX);", "MMAX_MASKED, 0);", "topk")
 m("top-k: in lanes of equal ones the last first", "is_above = mmax_lt(top[u - 1], v);",
   "is_above = mmax_le(top[u - 1], v);", "topk bits")
 m("top-k: in lanes NaN is a number", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_is_active(next)))",
   "mmax_not(mmax_is_active(next))", "topk special_cases bits")
 m("top-k: in lanes masks are kept", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_is_active(next)))", "mmax_is_nan(sum)",
   "topk special_cases bits")
-m("top-k: in lanes rows are done twice over", "const size_t lane = t.row % MMAX_WIDTH;", "const size_t lane = 0;", "topk bits")
-m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[j] + t->a->first);",
-  "(uint32_t)((mmax_uint)t->place[j]);", "topk attention")
+m("top-k: rows that went the other way are taken for done", "odd ^= (unsigned)mmax_top_row(w + j * t.k, index + j * t.k, &t) << j;",
+  "odd ^= (unsigned)(mmax_top_row(w + j * t.k, index + j * t.k, &t) | 1) << j;", "topk")
+m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[order[i]] + t->a->first);",
+  "(uint32_t)t->place[order[i]];", "topk attention")
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers",
