@@ -279,10 +279,10 @@ m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs
   "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2);", "*cosh2;",
   "special_cases forward")
-m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(sigma)), sigma);", "sigma;",
+m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(v)), v);", "v;",
   "special_cases forward environment")
 m("softcap: 1 too early", "28.85390081777927", "8.85390081777927", "attention")
-m("softcap: gradient of t", "mmax_max((one - size) * (one + size), zero)", "mmax_max(one - size, zero)", "attention")
+m("softcap: gradient of t", "mmax_max((one - t) * (one + t), zero)", "mmax_max(one - t, zero)", "attention")
 
 # ==== entmax of any alpha, sigsoftmax, sparsehourglass, Gumbel numbers ====
 m("entmax: far from the root it stops", "pass < 100 && size > close", "pass < 3 && size > close", "more")
