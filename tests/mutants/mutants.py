@@ -138,7 +138,7 @@ m("gp: what is held is not flushed", "if (t->held + more > MMAX_GP_MOST) {",
 m("gp: flushed lanes stay", "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));\n"
   "        MMAX_EACH_OF(k, MMAX_GP_REGS) { t->lanes[i][k] = mmax_set(0); }",
   "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));", "backward losses")
-m("gp: short rows' is lost", "if (r.has_x) { mmax_slopes_copy(r.slopes->lanes, lanes); }", "", "backward")
+m("gp: short rows' is lost", "if (r->has_x) { mmax_slopes_copy(r->slopes->lanes, lanes); }", "", "backward")
 m("gp: a loss's is lost", "mmax_slopes_copy(t->lanes, lanes);", "", "losses")
 m("gp: is written, not added to", "gp->t_d[i] += s[1];", "gp->t_d[i] = s[1];", "backward losses")
 m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];",
@@ -161,8 +161,6 @@ m("logarithms: the scale's low part", "mmax_fma(half, low, minus_log_sum)",
 m("logarithms: masks are finite",
   "mmax_select(mmax_is_active(s * scale), mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
   "special_cases losses")
-m("gradient: below the normal numbers", "mmax_keep(mmax_le(mmax_set(g->least), mmax_abs(g_)), g_), mmax_set(g->scale)",
-  "g_, mmax_set(g->scale)", "environment special_cases losses")
 m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x[i]) != MMAX_MASKED ? MMAX_NAN",
   "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
 m("spread: what overflows stays so", "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;",
@@ -250,26 +248,24 @@ m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[order[i]
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers",
-  "mmax_keep_times(mmax_le(mmax_set(l->least), mmax_abs(g)), g, mmax_set(l->down));", "g * mmax_set(l->down);",
-  "environment backward special_cases")
+  "mmax_fma(mmax_keep(mmax_le(mmax_set(l->least), mmax_abs(g)), g), mmax_set(l->down), mmax_set(0));",
+  "mmax_fma(g, mmax_set(l->down), mmax_set(0));", "environment backward special_cases losses")
 m("backward: no lift", "#    define MMAX_UP              (MMAX_DOUBLE ? 400 : 60)",
   "#    define MMAX_UP              (MMAX_DOUBLE ? 0 : 0)", "backward environment special_cases losses")
-m("backward: what the scale makes subnormal is kept", "MMAX_MIN * 1.0000002 * (up / scale) : MMAX_MIN",
-  "MMAX_MIN : MMAX_MIN", "environment special_cases backward")
-m("backward: too much lift has no second try", "if (r.slopes != call->slopes) {\n" "                mmax_back_nan",
-  "if (1) {\n" "                mmax_back_nan", "backward special_cases")
-m("backward: gp of the low lift by the high one", "mmax_power_of_two(i ? -MMAX_DOWN : -up)", "mmax_power_of_two(-up)",
+m("backward: what the scale makes subnormal is kept", "MMAX_MIN * 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))",
+  "MMAX_MIN", "environment special_cases backward")
+m("backward: too much lift has no second try", "if (r.slopes != slopes) {", "if (1) {",
   "backward special_cases")
-m("backward: gy of masked entries is used", "} else if (by != MMAX_BY_ENTRY && by != MMAX_BY_COSH) {\n"
-  "        e.g = mmax_keep(mmax_ne(e.w, nothing), e.g);", "} else if (0) {\n"
-  "        e.g = mmax_keep(mmax_ne(e.w, nothing), e.g);", "special_cases")
+m("backward: gp of the low lift by the high one", "mmax_power_of_two(-ups[i])", "mmax_power_of_two(-ups[0])",
+  "backward special_cases")
+m("backward: gy of masked entries is used", "e.g = mmax_keep(counts, e.g);", "", "special_cases")
 m("backward: a mask of x weighs", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
   "special_cases backward attention")
 m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, down, *check);", ";",
   "special_cases")
-m("backward: NaN rows write masks", "nothing || (r.x && mmax_is_masked(&r, i)) ? 0 : MMAX_NAN",
+m("backward: NaN rows write masks", "nothing || (x && mmax_is_masked(x, i, terms)) ? 0 : MMAX_NAN",
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
-m("backward: -0 is a weight of NaN rows", "r.by != MMAX_BY_COSH && y << 1 == 0;", "r.by != MMAX_BY_COSH && y == 0;",
+m("backward: -0 is a weight of NaN rows", "by != MMAX_BY_COSH && y_ << 1 == 0;", "by != MMAX_BY_COSH && y_ == 0;",
   "special_cases")
 m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!mmax_back_is_useful(mean, sums.check))) { break; }", "",
   "special_cases backward")
@@ -282,10 +278,10 @@ m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs
   "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2);", "*cosh2;",
   "special_cases forward")
-m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(sigma)), sigma);", "sigma;",
+m("seglu: results below the normal numbers", "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(v)), v);", "v;",
   "special_cases forward environment")
 m("softcap: 1 too early", "28.85390081777927", "8.85390081777927", "attention")
-m("softcap: gradient of t", "mmax_max((one - size) * (one + size), zero)", "mmax_max(one - size, zero)", "attention")
+m("softcap: gradient of t", "mmax_max((one - t) * (one + t), zero)", "mmax_max(one - t, zero)", "attention")
 
 # ==== entmax of any alpha, sigsoftmax, sparsehourglass, Gumbel numbers ====
 m("entmax: far from the root it stops", "pass < 100 && size > close", "pass < 3 && size > close", "more")
@@ -296,7 +292,7 @@ m("entmax: weights below the normal numbers", "mmax_keep(mmax_le(least_, e), e) 
 m("entmax: a full buffer is lost", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
   "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
 m("entmax loss: q > 0 at a mask", "is_lost |= is_masked && q_ > 0;", "", "more special_cases losses")
-m("entmax backward: gy is not relative", "g_most = g;", "g_most = 0;", "more")
+m("entmax backward: gy is not relative", "g_most = g * down;", "g_most = 0;", "more")
 m("sigsoftmax: no bound of sigmoids", "s = mmax_max(mmax_min(x, most), mmax_set(0) - most);", "s = x;",
   "more special_cases")
 m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.half_below", "-2 * spread.half_below",
