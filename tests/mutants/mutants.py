@@ -190,6 +190,7 @@ m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->l
 # ==== rows, short rows ====
 m("rows: the last one stays open", "if (two[~(first + rows) & 1].is_open) {", "if (two[0].is_open) {",
   "forward bits")
+m("short rows: logarithms with a bias are short", "!a->sink && !a->terms", "!a->sink", "attention")
 m("short rows: far maxima stay",
   "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent[j]), reach)));",
   "bad = mmax_or(bad, mmax_is_nan(all));", "special_cases forward")
