@@ -248,6 +248,18 @@ static void check_nan(const topk_type *t, size_t n, size_t k, size_t at, special
     CHECK(good, HERE ": a special value at %u", HERE_ARGS("NaN"), (unsigned)at);
 }
 
+/* Scores that are all beyond the type, to -inf: nothing is kept, whichever way a row goes. */
+static void check_beyond(const topk_type *t, size_t rows, size_t n, size_t k) {
+    mmax_shape s = mmax_rows(rows, n);
+    int good = 1;
+    s.scale = 4;
+    for (size_t i = 0; i < rows * n; ++i) { set(t->f, bx, i, -largest(t->f) * (1 - 0.001 * (double)(i % n))); }
+    CHECK(t->topk(by, bx, k, s) == MMAX_OK && t->pick(bw, bi, bx, k, 0, s) == MMAX_OK, HERE, HERE_ARGS("beyond"));
+    for (size_t i = 0; i < rows * n; ++i) { good &= get_bits(t->f, by, i) == 0; }
+    for (size_t i = 0; i < rows * k; ++i) { good &= get_bits(t->f, bw, i) == 0 && bi[i] == UINT32_MAX; }
+    CHECK(good, HERE, HERE_ARGS("scores beyond the type"));
+}
+
 static void check_errors(const topk_type *t) {
     const double sink = 0;
     mmax_attention a;
@@ -415,6 +427,13 @@ int main(int argc, char **argv) {
                 check_nan(t, 100, 8, at, (special)which);
                 check_nan(t, 100, 90, at, (special)which);
             }
+        }
+    }
+    TEST("scores beyond the type, to -inf, are not kept") {
+        FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (size_t k = 1; k <= 81; k = 3 * k) {
+            check_beyond(t, 17, 20, k);
+            check_beyond(t, 1, 20, k);
+            check_beyond(t, 3, 300, k);
         }
     }
     TEST("what is wrong is told, and no output is touched") {

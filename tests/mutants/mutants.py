@@ -202,7 +202,7 @@ m("lanes: Newton's step of entmax15 is too long", "next = norm * excess / ((norm
   "next = excess / first;", "forward special_cases")
 m("lanes: no second look", "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(three, excess)), missed)",
   "mmax_lt(three, excess)", "forward golden")
-m("lanes: tau has one part", "low = mmax_select(done, low, (t - (t + step)) + step);", "", "forward")
+m("lanes: tau has one part", "low = mmax_select(unsolved, (t - (t + step)) + step, low);", "", "forward")
 m("lanes: rows with NaN are not suspect", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_le(mmax_abs(max)",
   "(mmax_not(mmax_le(mmax_abs(max)", "special_cases")
 m("tau of a row: is one real", "terms->low = (mmax_real)(((double)t - (double)terms->high) + a.step);",
