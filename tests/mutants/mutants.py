@@ -132,7 +132,8 @@ m("slope: one at the kink, too", "is_above = mmax_lt(d, s); /*", "is_above = mma
   "backward losses special_cases")
 m("gp: a mask's distance is infinite", "mmax_max(x * mmax_set(t->input_scale), mmax_set(-MMAX_MAX / 4)); /*",
   "(x * mmax_set(t->input_scale)); /*", "special_cases backward losses")
-m("gp: the target's own d is left out", "mmax_sum_add(&t->sums[4 * i + 3], g * dv);", "", "losses")
+m("gp: the target's own d is left out",
+  "{g * u * du, g * v * dv, g * du, g * dv}", "{g * u * du, g * v * dv, g * du, 0}", "losses")
 m("gp: what is held is not flushed", "if (t->held + more > MMAX_GP_MOST) {",
   "if (t->held + more > 1000000 * MMAX_GP_MOST) {", "backward losses long_rows bits")
 m("gp: flushed lanes stay", "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));\n"
@@ -251,13 +252,14 @@ m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[order[i]
 m("backward: gx below the normal numbers",
   "mmax_fma(mmax_keep(mmax_le(mmax_set(l->least), mmax_abs(g)), g), mmax_set(l->down), mmax_set(0));",
   "mmax_fma(g, mmax_set(l->down), mmax_set(0));", "environment backward special_cases losses")
-m("backward: no lift", "#    define MMAX_UP              (MMAX_DOUBLE ? 400 : 60)",
-  "#    define MMAX_UP              (MMAX_DOUBLE ? 0 : 0)", "backward environment special_cases losses")
-m("backward: what the scale makes subnormal is kept", "MMAX_MIN * 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))",
+m("backward: no lift", "{by == MMAX_BY_ENTRY ? 1 : MMAX_UP, MMAX_DOWN}", "{1, MMAX_DOWN}",
+  "backward environment special_cases losses")
+m("backward: what the scale makes subnormal is kept",
+  "MMAX_MIN * 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))",
   "MMAX_MIN", "environment special_cases backward")
 m("backward: too much lift has no second try", "if (r.slopes != slopes) {", "if (1) {",
   "backward special_cases")
-m("backward: gp of the low lift by the high one", "mmax_power_of_two(-ups[i])", "mmax_power_of_two(-ups[0])",
+m("backward: gp of the low lift by the high one", "1 / ups[i]", "1 / ups[0]",
   "backward special_cases")
 m("backward: gy of masked entries is used", "e.g = mmax_keep(counts, e.g);", "", "special_cases")
 m("backward: a mask of x weighs", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
@@ -309,7 +311,7 @@ m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;"
 m("sparsity: negative y overflow", "MMAX_NAN_F64 : mmax_limited(mean);", "MMAX_NAN_F64 : mean;", "api")
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
-m("soft targets: q > 0 at a mask", "lost |= is_masked && q[i] > 0;", "", "attention losses special_cases")
+m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
 m("soft targets: sum q is 1", "(own * mmax_total(&of_q) + a->t->label_smoothing) /", "1 /", "attention losses")
 m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real)); }",
   "", "attention losses")
