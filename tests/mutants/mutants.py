@@ -308,7 +308,7 @@ m("multimodality: x at epsilon counts", "if ((double)x[i] > a->epsilon && x[i] <
 m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;",
   "first = x[i] >= x[first] ? i : first;",
   "properties special_cases api losses")
-m("sparsity: negative y overflow", "MMAX_NAN_F64 : mmax_limited(mean);", "MMAX_NAN_F64 : mean;", "api")
+m("sparsity: negative y overflow", "5.9604644775390625e-08 * root", "root", "api")
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
 m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
@@ -318,7 +318,8 @@ m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *
 
 # ==== attention: calls by parts; public functions ====
 m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "row;", "attention")
-m("masked: the limit of floats is masked", "((float)a->masked * (1 - FLT_EPSILON / 2))", "((float)a->masked)", "attention")
+m("masked: the limit of floats is not exact", "(double)above > a->masked ? (double)above", "1 ? (double)above",
+  "attention")
 m("blocks: the largest is the last one's", "from == 0 || max > r->max ? max : r->max;", "max;", "attention")
 m("blocks: an empty one makes the row empty", "is == MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is;", "is;",
   "attention special_cases")
