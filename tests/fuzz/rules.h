@@ -611,10 +611,10 @@ static void check_per_head(const call *c) {
         sum += y;
         reach += fabs(y);
         dot += (wide)y * gy;
-        size += fabsl((wide)y * gy) * (1 + fabsl(sum));
+        size += fabsl((wide)y * gy);
     }
     expected = has(f, HAS_Y) ? -(1 - sum) * dot : dot / row.scale;
-    size /= has(f, HAS_Y) ? 1 : row.scale;
+    size *= has(f, HAS_Y) ? 1 + fabsl(sum) : 1 / row.scale;
     CHECK(row.verdict != ORDINARY || !(size + reach < DBL_MAX / 64) ||
               fabsl(*c->per_row - expected) <= 1e-14 * size + DBL_MIN,
           ROW_AT "%.17g, not %.17Lg", ROW_ARGS(0), *c->per_row, expected);

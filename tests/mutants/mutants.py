@@ -295,7 +295,7 @@ m("entmax: weights below the normal numbers", "mmax_keep(mmax_le(least_, e), e) 
 m("entmax: a full buffer is lost", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
   "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
 m("entmax loss: q > 0 at a mask", "is_lost |= is_masked && q_ > 0;", "", "more special_cases losses")
-m("entmax backward: gy is not relative", "g_most = g * down;", "g_most = 0;", "more")
+m("entmax backward: gy is not relative", "g_most = g;", "g_most = 0;", "more")
 m("sigsoftmax: no bound of sigmoids", "s = mmax_max(mmax_min(x, most), mmax_set(0) - most);", "s = x;",
   "more special_cases")
 m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.half_below", "-2 * spread.half_below",
