@@ -708,9 +708,11 @@ static void check_infinite_bias(size_t n, double slope) {
 
 static void forward_function(const function *f) {
     static const size_t some[] = {1, 2, 3, 7, 8, 16, 17, 33, 64, 65, 70}, all_long[3] = {300, 2100, 5000};
-    for (size_t k = 0; k < COUNT(in_turn); k += LENGTH_STEP) {
-        for (size_t i = 0; i < COUNT(some); ++i) { check_forward(f, some[i], in_turn[k], i + k); }
-        check_forward(f, 300, in_turn[k], k + 1);
+    for (size_t k = 0; k < COUNT(in_turn); ++k) {
+        for (size_t i = 0; i < COUNT(some); i += LENGTH_STEP > 1 ? 4 : 1) {
+            check_forward(f, some[i], in_turn[k], i + k);
+        }
+        if (k % LENGTH_STEP == 0) { check_forward(f, 300, in_turn[k], k + 1); }
     }
     for (size_t n = 1; n <= 70; n += LENGTH_STEP) {
         check_forward(f, n, EVERYTHING, n);
