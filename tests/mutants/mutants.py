@@ -130,17 +130,19 @@ m("bias: -inf does not mask", "is_masked = mmax_or(is_masked, mmax_lt(b, mmax_se
 # ==== gradients through sigma, gp ====
 m("slope: one at the kink, too", "is_above = mmax_lt(d, s); /*", "is_above = mmax_le(d, s); /*",
   "backward losses special_cases")
-m("gp: a mask's distance is infinite", "mmax_max(x * mmax_set(t->input_scale), mmax_set(-MMAX_MAX / 4)); /*",
-  "(x * mmax_set(t->input_scale)); /*", "special_cases backward losses")
-m("gp: the target's own d is left out",
-  "{g * u * du, g * v * dv, g * du, g * dv}", "{g * u * du, g * v * dv, g * du, 0}", "losses")
-m("gp: what is held is not flushed", "if (t->held + more > MMAX_GP_MOST) {",
-  "if (t->held + more > 1000000 * MMAX_GP_MOST) {", "backward losses long_rows bits")
-m("gp: flushed lanes stay", "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));\n"
-  "        MMAX_EACH_OF(k, MMAX_GP_REGS) { t->lanes[i][k] = mmax_set(0); }",
-  "mmax_fold_flat(t->lanes[i], MMAX_GP_REGS), 0));", "backward losses")
-m("gp: short rows' is lost", "if (r->has_x) { mmax_slopes_copy(r->slopes->lanes, lanes); }", "", "backward")
-m("gp: a loss's is lost", "mmax_slopes_copy(t->lanes, lanes);", "", "losses")
+m("gp: a mask's distance is infinite", "mmax_max(x_ * mmax_set(kinks.input_scale), mmax_set(-MMAX_MAX / 4)); /*",
+  "(x_ * mmax_set(kinks.input_scale)); /*", "special_cases backward losses")
+m("gp: a target's own part is left out", "e[target] = (mmax_real)(mmax_target_gradient(r) * (double)lift.up);", ";",
+  "losses")
+m("gp: what is masked counts", "g_ = mmax_keep(mmax_is_active(x_), mmax_load_upto(g + at, left, mmax_set(0)));",
+  "g_ = mmax_load_upto(g + at, left, mmax_set(0));", "special_cases backward")
+m("gp: what is held is not flushed", "if (slopes->held + more > MMAX_GP_MOST) {",
+  "if (slopes->held + more > 1000000 * MMAX_GP_MOST) {", "backward losses long_rows bits")
+m("gp: flushed lanes stay", "MMAX_EACH_OF(i, 8 * MMAX_GP_REGS) { t->lanes[i] = mmax_set(0); }", "", "backward losses")
+m("gp: short rows lie upon each other", "held += r->through ? n : 0;", "held = n;", "backward")
+m("gradient: short rows have no end", "mmax_store_upto(gx + at, left, mmax_load(g + held + at))",
+  "mmax_store(gx + at, mmax_load(g + held + at))", "special_cases memory backward")
+m("gp: lanes are lost", "{ slopes->lanes[i] = lanes[i]; }", "{ (void)lanes[i]; }", "losses")
 m("gp: is written, not added to", "gp->t_d[i] += s[1];", "gp->t_d[i] = s[1];", "backward losses")
 m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];",
   "backward losses")
@@ -153,10 +155,10 @@ m("pass 1: sigma that overflows to -inf is normal", "if ((double)*max * c->scale
   "", "special_cases")
 m("pass 3: the head of a row is skipped", "if (at) { mmax_weights_step(y, e, (int)at, a, least); }", "",
   "forward bits long_rows")
-m("weights below the normal numbers", "mmax_keep(mmax_le(least, e), e), a, mmax_set(0));", "e, a, mmax_set(0));",
-  "special_cases environment forward")
-m("weights: -0 from negative factors", "return mmax_fma(mmax_keep(mmax_le(least, e), e), a, mmax_set(0));",
-  "return mmax_keep(mmax_le(least, e), e) * a;", "special_cases losses")
+m("weights below the normal numbers", "mmax_keep(mmax_le(least, mmax_abs(e)), e), a, mmax_set(0));",
+  "e, a, mmax_set(0));", "special_cases environment forward")
+m("weights: -0 from negative factors", "return mmax_fma(mmax_keep(mmax_le(least, mmax_abs(e)), e), a, mmax_set(0));",
+  "return mmax_keep(mmax_le(least, mmax_abs(e)), e) * a;", "special_cases losses")
 m("logarithms: the scale's low part", "mmax_fma(half, low, minus_log_sum)",
   "minus_log_sum", "losses")
 m("logarithms: masks are finite",
@@ -171,10 +173,9 @@ m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)r->l
 m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
 m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? own : 0) +", "(0 +", "losses")
-m("loss: a masked target is finite", "is_masked ? MMAX_INF_F64 : mmax_loss_of(r)", "mmax_loss_of(r)",
+m("loss: a masked target is finite", "== MMAX_MASKED ? MMAX_INF_F64 : mmax_loss_of(r);", "== 1 ? 0 : mmax_loss_of(r);",
   "special_cases losses")
-m("loss: gx at the target keeps q", "gx = (y - r->q - own) * b->factor * slope;", "gx = (y - own) * b->factor * slope;",
-  "losses")
+m("loss: gx at the target keeps q", ": e / sum) - r->q - own;", ": e / sum) - own;", "losses")
 m("loss: an ignored row is read", "if (!b->to->look || b->a->t->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
 m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
@@ -270,7 +271,9 @@ m("backward: NaN rows write masks", "nothing || (x && mmax_is_masked(x, i, terms
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
 m("backward: -0 is a weight of NaN rows", "by != MMAX_BY_COSH && y_ << 1 == 0;", "by != MMAX_BY_COSH && y_ == 0;",
   "special_cases")
-m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!mmax_back_is_useful(mean, sums.check))) { break; }", "",
+m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!is_good)) { break; }", "", "special_cases backward")
+m("backward: seglu's NaN is lost", "gx[i] = mmax_is_nan_f64((double)g[i]) ? g[i] : gx[i];", ";", "special_cases backward")
+m("backward: seglu's NaN is not in gp", "            r->slopes->any_nan = 1;\n            for (", "            for (",
   "special_cases backward")
 m("tanhmax: short rows are all usual", "is_signed ? MMAX_USUAL : MMAX_FAR", "MMAX_FAR", "special_cases forward")
 m("tanhmax: gx of flat rows", "unit = 1 / active;", "unit = 1 / (double)n;",
