@@ -272,7 +272,7 @@ m("backward: NaN rows write masks", "nothing || (x && mmax_is_masked(x, i, terms
 m("backward: -0 is a weight of NaN rows", "by != MMAX_BY_COSH && y_ << 1 == 0;", "by != MMAX_BY_COSH && y_ == 0;",
   "special_cases")
 m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!is_good)) { break; }", "", "special_cases backward")
-m("backward: seglu's NaN is lost", "gx[i] = mmax_is_nan_f64((double)g[i]) ? g[i] : gx[i];", ";", "special_cases backward")
+m("backward: seglu's NaN is lost", "gx[i] = mmax_is_nan_f64((double)g[i]) ? mmax_from(MMAX_NAN) : gx[i];", ";", "special_cases backward")
 m("backward: seglu's NaN is not in gp", "            r->slopes->any_nan = 1;\n            for (", "            for (",
   "special_cases backward")
 m("tanhmax: short rows are all usual", "is_signed ? MMAX_USUAL : MMAX_FAR", "MMAX_FAR", "special_cases forward")
