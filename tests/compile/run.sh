@@ -146,6 +146,9 @@ case_ "the including file's warnings stay alive" \
      grep -n 'warned of' $here/leftovers.c | cut -d: -f1 >expected;
      sed -n 's/^.*leftovers\.c:\([0-9]*\):[0-9]*: warning:.*/\1/p' warnings | sort -nu | diff expected -"
 
+[ -n "$quick" ] || case_ "shared, for one instruction set, at -O2" \
+    "$c -DMULTIMAX_EXTERN $one -c $here/implementation.c -o implementation.o"
+
 # ---- hostile macros ----
 case_ "hostile macros" "$c -fsyntax-only $here/hostile.c"
 [ -n "$quick" ] || case_ "hostile macros, no dispatch" "$c -O0 $one $here/hostile.c -o hostile -lm && $run ./hostile"
