@@ -22,7 +22,7 @@ const mmax_multimax_params *params_of_order(int order) {
 }
 
 static mmax_shape with_lengths(mmax_shape s, const work *w) {
-    s.lengths = w->lengths;
+    s.ends = w->ends;
     return s;
 }
 

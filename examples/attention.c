@@ -44,7 +44,7 @@ struct attention {
 struct rows {
     mmax_shape shape;
     mmax_attention extra;
-    uint32_t starts[ROWS], lengths[ROWS];
+    uint32_t starts[ROWS], ends[ROWS];
     real distance[CAPACITY * CAPACITY]; /* the bias, which the slopes multiply */
     real scores[ROWS * CAPACITY], weights[ROWS * CAPACITY];
     real gradient[ROWS * CAPACITY]; /* of the weights and then, in their place, of the scores */
@@ -59,13 +59,13 @@ static void prepare(struct rows *rows, const struct tensors *in, const struct at
     rows->extra.bias_rows = a->queries, rows->extra.bias_stride = CAPACITY; /* for all heads and sequences */
     rows->shape = mmax_rows(HEADS * BATCH * a->queries, keys);
     rows->shape.x_stride = rows->shape.y_stride = rows->shape.gx_stride = rows->shape.gy_stride = CAPACITY;
-    rows->shape.starts = rows->starts, rows->shape.lengths = rows->lengths;
+    rows->shape.starts = rows->starts, rows->shape.ends = rows->ends;
     rows->shape.attention = &rows->extra;
     for (size_t r = 0; r < rows->shape.rows; ++r) {
         size_t token = a->past + r % a->queries, length = a->causal ? token + 1 : keys;
         size_t start = token + 1 > a->window ? token + 1 - a->window : 0, padding = a->padding[r / a->queries % BATCH];
         start = token < padding ? length : start < padding ? padding : start; /* a query of padding sees nothing */
-        rows->starts[r] = (uint32_t)start, rows->lengths[r] = (uint32_t)length;
+        rows->starts[r] = (uint32_t)start, rows->ends[r] = (uint32_t)length;
     }
     for (size_t i = 0; i < a->queries * keys; ++i) {
         rows->distance[i / keys * CAPACITY + i % keys] = -fabs((double)(a->past + i / keys) - (double)(i % keys));
@@ -86,7 +86,7 @@ static size_t key_at(size_t row, size_t token, const struct attention *a) {
 /* out[row][j] = <left of the query, right of key j>: scores from q and k, gradients of weights from gout and v */
 static void dots(real *out, const real *left, const real *right, const struct rows *rows, const struct attention *a) {
     for (size_t r = 0; r < rows->shape.rows; ++r) {
-        for (size_t j = rows->starts[r]; j < rows->lengths[r]; ++j) {
+        for (size_t j = rows->starts[r]; j < rows->ends[r]; ++j) {
             const real *x = left + query_at(r, a), *y = right + key_at(r, j, a);
             real sum = 0;
             for (size_t c = 0; c < WIDTH; ++c) { sum += x[c] * y[c]; }
@@ -99,7 +99,7 @@ static void dots(real *out, const real *left, const real *right, const struct ro
 static void add_products(real *y, const real *x, const real *m, int transposed, const struct rows *rows,
                          const struct attention *a) {
     for (size_t r = 0; r < rows->shape.rows; ++r) {
-        for (size_t j = rows->starts[r]; j < rows->lengths[r]; ++j) {
+        for (size_t j = rows->starts[r]; j < rows->ends[r]; ++j) {
             real weight = m[r * CAPACITY + j];
             if (weight == 0) { continue; /* sparse functions save work here too */ }
             real *to = y + (transposed ? key_at(r, j, a) : query_at(r, a));

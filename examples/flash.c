@@ -30,15 +30,15 @@ static float dot(const float *a, const float *b) {
 /* Adds the keys first to first + BLOCK - 1 for the queries from `query` on, of which the q-th sees the q + 1 leading keys. */
 static mmax_status add_block(struct tile *t, const float *q, const float *k, const float *v, size_t query, size_t rows,
                              size_t first, const mmax_multimax_params *p) {
-    uint32_t lengths[TILE];
+    uint32_t ends[TILE];
     double block_lse[TILE], weights[TILE][2]; /* of what was there before, and of the block */
     mmax_shape s = mmax_rows(rows, BLOCK);
     s.scale = 1 / sqrt((double)WIDTH);
-    s.lengths = lengths;
+    s.ends = ends;
     for (size_t r = 0; r < rows; ++r) {
         size_t visible = query + r < first ? 0 : query + r - first + 1;
-        lengths[r] = (uint32_t)(visible < BLOCK ? visible : BLOCK);
-        for (size_t j = 0; j < lengths[r]; ++j) {
+        ends[r] = (uint32_t)(visible < BLOCK ? visible : BLOCK);
+        for (size_t j = 0; j < ends[r]; ++j) {
             t->scores[r][j] = dot(q + (query + r) * WIDTH, k + (first + j) * WIDTH);
         }
     }
@@ -50,7 +50,7 @@ static mmax_status add_block(struct tile *t, const float *q, const float *k, con
     if (status != MMAX_OK) { return status; }
     for (size_t r = 0; r < rows; ++r) {
         for (size_t c = 0; c < WIDTH; ++c) { t->out[r][c] *= weights[r][0]; }
-        for (size_t j = 0; j < lengths[r]; ++j) {
+        for (size_t j = 0; j < ends[r]; ++j) {
             double weight = weights[r][1] * (double)t->scores[r][j];
             for (size_t c = 0; c < WIDTH; ++c) { t->out[r][c] += weight * (double)v[(first + j) * WIDTH + c]; }
         }

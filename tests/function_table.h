@@ -493,7 +493,7 @@ static inline call call_of(const function *f, size_t rows, size_t cols, law l, u
     return c;
 }
 
-/* The value of an entry past lengths[r], and of every entry of a row with no active entry. */
+/* The value of an entry past ends[r], and of every entry of a row with no active entry. */
 static inline uint64_t empty_bits(const function *f) { return f->kind == LOGARITHM ? special_bits(f, MINUS_INF) : 0; }
 
 /* The value of an entry that is masked by -inf. */

@@ -15,7 +15,7 @@ static void test_shapes(void) {
         mmax_targets t = mmax_labels(index);
         CHECK(row.rows == 1 && row.cols == 7, "%u x %u", (unsigned)row.rows, (unsigned)row.cols);
         CHECK(rows.rows == 5 && rows.cols == 7, "%u x %u", (unsigned)rows.rows, (unsigned)rows.cols);
-        CHECK(row.lengths == NULL && rows.lengths == NULL, "lengths are not NULL");
+        CHECK(row.ends == NULL && rows.ends == NULL, "lengths are not NULL");
         CHECK((row.scale == 0 || row.scale == 1) && (rows.scale == 0 || rows.scale == 1), "%g %g", row.scale,
               rows.scale);
         CHECK((rows.x_stride == 0 || rows.x_stride == 7) && (rows.y_stride == 0 || rows.y_stride == 7) &&

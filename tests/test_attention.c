@@ -316,7 +316,7 @@ typedef struct problem {
     mmax_attention a;
     mmax_multimax_params p;
     double scales[ROWS], slopes[ROWS], sinks[ROWS], weights[ROWS];
-    uint32_t starts[ROWS], lengths[ROWS];
+    uint32_t starts[ROWS], ends[ROWS];
 } problem;
 
 static problem P;
@@ -328,7 +328,7 @@ static unsigned char kinds[ROOM]; /* of entry i of row r at r * cols + i */
     P.f->name, mmax_isa_name(mmax_isa_active()), (unsigned)P.c.s.cols, P.on, (unsigned)(r), (unsigned)first_of(r), \
         (unsigned)end_of(r)
 
-static size_t end_of(size_t r) { return P.c.s.lengths ? P.c.s.lengths[r] : P.c.s.cols; }
+static size_t end_of(size_t r) { return P.c.s.ends ? P.c.s.ends[r] : P.c.s.cols; }
 static size_t first_of(size_t r) { return P.c.s.starts ? P.c.s.starts[r] : 0; }
 static size_t head_of(size_t r) { return P.a.head_rows ? r / P.a.head_rows : 0; }
 static size_t at(role a, size_t r, size_t i) {
@@ -383,15 +383,15 @@ static void make(const function *f, size_t cols, unsigned on, uint64_t seed) {
     P.c.s.gy_stride = cols + 2;
     P.c.s.scale = seed % 2 ? 1.25 : 0;
     for (size_t r = 0; r < ROWS; ++r) {
-        P.lengths[r] = (uint32_t)(r == 4 ? 0 : r == 1 ? cols : cols - random_below(cols) / 2);
-        P.starts[r] = (uint32_t)random_below((on & LENGTHS ? P.lengths[r] : cols) / 2 + 1);
-        if (r == 3) { P.starts[r] = on & LENGTHS ? P.lengths[r] : (uint32_t)cols; }
+        P.ends[r] = (uint32_t)(r == 4 ? 0 : r == 1 ? cols : cols - random_below(cols) / 2);
+        P.starts[r] = (uint32_t)random_below((on & LENGTHS ? P.ends[r] : cols) / 2 + 1);
+        if (r == 3) { P.starts[r] = on & LENGTHS ? P.ends[r] : (uint32_t)cols; }
         P.scales[r] = scales[r % HEADS];
         P.slopes[r] = slopes[r % HEADS];
         P.sinks[r] = on & HIGH_SINKS ? (r % 3 == 0 ? 30 : r % 3 == 1 ? -30 : 6.3) : r % 3 == 1 ? 0 : 1.1 * (double)r;
     }
     P.sinks[HEADS - 1] = double_of(0xfff0000000000000); /* -inf: none */
-    if (on & LENGTHS) { P.c.s.lengths = P.lengths; }
+    if (on & LENGTHS) { P.c.s.ends = P.ends; }
     if (on & STARTS) { P.c.s.starts = P.starts; }
     if (on & ~(unsigned)(STARTS | LENGTHS | MASK_X)) { P.c.s.attention = &P.a; }
     if (on & (SCALES | SLOPES | SINKS | HIGH_SINKS)) { P.a.head_rows = HEAD_ROWS; }
@@ -533,7 +533,7 @@ static call alone(size_t r, mmax_attention *a) {
     call c = P.c;
     for (int k = 0; k < ARRAYS; ++k) { c.array[k] = (char *)c.array[k] + at((role)k, r, 0) * P.f->size; }
     c.s.rows = 1;
-    c.s.lengths = c.s.lengths ? c.s.lengths + r : NULL;
+    c.s.ends = c.s.ends ? c.s.ends + r : NULL;
     c.s.starts = c.s.starts ? c.s.starts + r : NULL;
     c.per_row = c.per_row + r;
     *a = P.a;
@@ -709,9 +709,7 @@ static void check_infinite_bias(size_t n, double slope) {
 static void forward_function(const function *f) {
     static const size_t some[] = {1, 2, 3, 7, 8, 16, 17, 33, 64, 65, 70}, all_long[3] = {300, 2100, 5000};
     for (size_t k = 0; k < COUNT(in_turn); ++k) {
-        for (size_t i = 0; i < COUNT(some); i += LENGTH_STEP > 1 ? 4 : 1) {
-            check_forward(f, some[i], in_turn[k], i + k);
-        }
+        for (size_t i = 0; i<COUNT(some); i += LENGTH_STEP> 1 ? 4 : 1) { check_forward(f, some[i], in_turn[k], i + k); }
         if (k % LENGTH_STEP == 0) { check_forward(f, 300, in_turn[k], k + 1); }
     }
     for (size_t n = 1; n <= 70; n += LENGTH_STEP) {
@@ -1639,7 +1637,7 @@ static void check_join(const function *f, size_t cols, size_t parts, int with_si
         sinks[parts - 1] = with_sink ? 1.5 : double_of(0xfff0000000000000);
         c.s = mmax_rows(parts, piece);
         c.s.scale = 0.8;
-        c.s.lengths = lengths;
+        c.s.ends = lengths;
         c.s.attention = with_sink ? &a : NULL;
         CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, piece));
         sinks[parts - 1] = double_of(0xfff0000000000000);
@@ -1882,11 +1880,11 @@ static void refusals(const function *f) {
     c.t.index = NULL;
     c.t.q = f->kind == LOSS ? q_storage : NULL;
     refuse(f, &c, MMAX_OK, "starts");
-    c.s.lengths = lengths;
+    c.s.ends = lengths;
     refuse(f, &c, MMAX_OK, "starts and lengths");
     starts[3] = 4;
     refuse(f, &c, MMAX_ERR_SHAPE, "a start above the length");
-    c.s.lengths = NULL;
+    c.s.ends = NULL;
     refuse(f, &c, MMAX_OK, "a start below cols");
     starts[3] = 9;
     refuse(f, &c, MMAX_ERR_SHAPE, "a start above cols");
@@ -1960,7 +1958,7 @@ static void refusals(const function *f) {
         refuse(f, &c, MMAX_OK, "a row without entries and class");
         c = small_call(f, &a);
         lengths[3] = 4;
-        c.s.lengths = lengths;
+        c.s.ends = lengths;
         refuse(f, &c, MMAX_ERR_PARAM, "a class at the length");
         lengths[3] = 5;
         refuse(f, &c, MMAX_OK, "a class below the length");

@@ -30,7 +30,7 @@ static oracle oracle_of(const function *f, const call *c) {
     return o;
 }
 
-static size_t length_of(const call *c, size_t r) { return c->s.lengths ? c->s.lengths[r] : c->s.cols; }
+static size_t length_of(const call *c, size_t r) { return c->s.ends ? c->s.ends[r] : c->s.cols; }
 
 static size_t row_start(const function *f, call *c, role a, size_t r) {
     size_t stride = *stride_of(f, &c->s, a);
@@ -46,7 +46,7 @@ static void read_row(const function *f, call *c, const oracle *o, size_t r) {
     }
 }
 
-/* A call whose rows have `cols` entries of law l, of which all or lengths[r] are active, one in five of them masked;
+/* A call whose rows have `cols` entries of law l, of which all or ends[r] are active, one in five of them masked;
  * strides that all differ; y made by the forward function. */
 static call strided_call(const function *f, size_t cols, law l, double scale, uint64_t seed) {
     static uint32_t lengths[ROWS];
@@ -61,7 +61,7 @@ static call strided_call(const function *f, size_t cols, law l, double scale, ui
     c.s.gx_stride = cols + 3;
     c.s.gy_stride = cols;
     c.s.scale = scale;
-    c.s.lengths = random_below(2) ? lengths : NULL; /* short rows without are worked in registers */
+    c.s.ends = random_below(2) ? lengths : NULL; /* short rows without are worked in registers */
     make_y(f, &c);
     memset(c.array[OUT], 0x5a, ROWS * (cols + 8) * f->size);
     for (size_t k = 0; k < PARAMETERS; ++k) { /* gradients add up on what is there */

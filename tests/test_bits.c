@@ -88,7 +88,7 @@ static void check_in_batch(const function *f, const call *c, size_t rows, size_t
     mmax_multimax_grads gp;
     b.s.rows = rows;
     b.s.cols = cols;
-    b.s.lengths = shortened ? lengths : NULL;
+    b.s.ends = shortened ? lengths : NULL;
     b.per_row = other_per_row;
     b.t.index = other_index;
     memset(&other_gp, 0, sizeof other_gp);
@@ -311,11 +311,11 @@ static void check_gp(const function *f, size_t rows, size_t n, law l) {
         run_ok(f, &c);
         gp = gp_storage;
         memset(&gp_storage, 0, sizeof gp_storage);
-        c.s.lengths = lengths;
+        c.s.ends = lengths;
         run_ok(f, &c);
         CHECK(same_gp(&gp, &gp_storage), AT ": %u rows, gp differs with lengths", AT_ARGS(f, n), (unsigned)rows);
         memset(&gp_storage, 0, sizeof gp_storage);
-        c.s.lengths = NULL;
+        c.s.ends = NULL;
         c.gp = NULL;
         c.array[OUT] = other[OUT];
         run_ok(f, &c);

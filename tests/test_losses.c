@@ -59,7 +59,7 @@ static int is_sparse_function(const function *f) {
 
 static int is_sparse(const oracle *o) { return o->f == SPARSEMAX || o->f == ENTMAX15; }
 
-static size_t length_of(const call *c, size_t r) { return c->s.lengths ? c->s.lengths[r] : c->s.cols; }
+static size_t length_of(const call *c, size_t r) { return c->s.ends ? c->s.ends[r] : c->s.cols; }
 
 static size_t row_start(const function *f, call *c, role a, size_t r) {
     size_t stride = *stride_of(f, &c->s, a);
@@ -186,7 +186,7 @@ static call loss_call(const function *f, size_t cols, law l, double scale, uint6
     c.s.x_stride = cols + 1;
     c.s.gx_stride = cols + 3;
     c.s.scale = scale;
-    c.s.lengths = lengths;
+    c.s.ends = lengths;
     c.t.label_smoothing = smoothings[seed % 4];
     c.t.grad_scale = grad_scales[seed % 3];
     for (size_t r = 0; r < ROWS; ++r) {
@@ -242,7 +242,7 @@ static void check_gradients(const function *f, call *c, int isa, const double *b
         size_t start = row_start(f, c, OUT, r), at = r * c->s.cols;
         for (size_t i = 0; i < c->s.cols; ++i) {
             wide unit = unit_all[at + i], got = get(f, c->array[OUT], start + i), e = fabsl(got - gx_all[at + i]);
-            if (unit == 0) { /* masked, ignored, or past lengths[r] */
+            if (unit == 0) { /* masked, ignored, or past ends[r] */
                 wrong += get_bits(f, c->array[OUT], start + i) != 0;
                 continue;
             }

@@ -1,6 +1,6 @@
 /*
  * test_memory.c: nothing outside the arrays is read or written. Every array lies between two pages that fault on any
- * access, once ending exactly at the upper page and once starting exactly at the lower one. Entries past lengths[r] of
+ * access, once ending exactly at the upper page and once starting exactly at the lower one. Entries past ends[r] of
  * the last row lie in the upper page itself. Gaps between strided rows keep their bytes, and inputs keep theirs.
  */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS */
@@ -87,7 +87,7 @@ static call guard(const function *f, const call *c, size_t gap, const uint32_t *
     g.gp = guarded(A_GP, c->gp, sizeof *c->gp, at_end);
     if (c->p) { g.p = guarded(A_PARAMS, c->p, sizeof *c->p, at_end); }
     g.t.index = guarded(A_INDEX, c->t.index, c->s.rows * sizeof *c->t.index, at_end);
-    g.s.lengths = lengths ? guarded(A_LENGTHS, lengths, c->s.rows * sizeof *lengths, at_end) : NULL;
+    g.s.ends = lengths ? guarded(A_LENGTHS, lengths, c->s.rows * sizeof *lengths, at_end) : NULL;
     return g;
 }
 
@@ -129,7 +129,7 @@ static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, 
         int32_t active = (int32_t)(lengths ? lengths[row] : n);
         index_storage[row] = active ? index_storage[row] % active : -1;
     }
-    c.s.lengths = lengths;
+    c.s.ends = lengths;
     make_y(f, &c);
     g = guard(f, &c, gap, lengths, at_end);
     CHECK(survives(f, &g, &status), AT ": fault, rows %u, gap %u, at %s%s", AT_ARGS(f, n), (unsigned)rows,

@@ -337,7 +337,7 @@ static void test_backward(void) {
                 draw((formula)f, 8, 1.25, 36, 1, 3);
                 memcpy(x, r.x, sizeof x);
                 memcpy(gy, r.gy, sizeof gy);
-                s.lengths = ends;
+                s.ends = ends;
                 s.starts = begins;
                 r.s = s;
                 CHECK(forward() == MMAX_OK && backward() == MMAX_OK, HERE, HERE_ARGS);
@@ -455,7 +455,7 @@ static void test_loss(void) {
                 draw(ENTMAX, size, 1.25, 28, 1, 0);
                 r.s = mmax_rows(4, 7);
                 r.s.starts = begins;
-                r.s.lengths = ends;
+                r.s.ends = ends;
                 r.t = soft ? mmax_distributions(r.q) : mmax_labels(index);
                 r.t.weights = weights;
                 for (int i = 0; i < 28; ++i) { r.q[i] = i % 7 == 4; }
@@ -510,7 +510,7 @@ static void test_calls(void) {
                 a.masked = -1e4;
                 r.s = mmax_rows(4, 7);
                 r.s.starts = begins;
-                r.s.lengths = ends;
+                r.s.ends = ends;
                 r.s.attention = &a;
                 CHECK(forward() == MMAX_OK, HERE, HERE_ARGS);
                 memcpy(got, r.y, sizeof got);
@@ -653,7 +653,7 @@ static void test_gumbel(void) {
                 CHECK(same < 3, "%d are the same with another seed", same);
                 if (size == 8) {
                     s.starts = begins;
-                    s.lengths = ends;
+                    s.ends = ends;
                     s.y_stride = 140;
                     CHECK(mmax_gumbel_f64(part, 5, UINT64_MAX - 1, s) == MMAX_OK, "gumbel");
                     for (size_t i = 0; i < 5 * 131; ++i) {

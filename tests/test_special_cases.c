@@ -164,7 +164,7 @@ enum { GROUPS_AND_ONE = 17, SEVERAL = 23 };
 static void check_lengths(const function *f, size_t n, size_t rows) {
     uint32_t lengths[SEVERAL] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
     call c = call_of(f, rows, n, NORMAL_4, 5);
-    c.s.lengths = lengths;
+    c.s.ends = lengths;
     for (size_t row = 0; row < rows; ++row) {
         if (rows > 4) { lengths[row] = (uint32_t)(n - row * 5 % n); }
         index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
@@ -199,7 +199,7 @@ static void check_lengths(const function *f, size_t n, size_t rows) {
 }
 
 static void test_lengths(void) {
-    TEST("entries past lengths[r] are never read; y and gx are 0 there, -inf in the log functions") {
+    TEST("entries past ends[r] are never read; y and gx are 0 there, -inf in the log functions") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n) {
@@ -219,7 +219,7 @@ static void test_lengths(void) {
                         call c = call_of(f, 1, n, NORMAL_4, 22);
                         const uint32_t length = (uint32_t)(n / 2);
                         double loss;
-                        c.s.lengths = &length;
+                        c.s.ends = &length;
                         index_storage[0] = 0;
                         check_ok(f, &c);
                         loss = row_storage[0];
@@ -531,7 +531,7 @@ static void test_nothing_to_do(void) {
                     c.epsilon = -3;
                     c.reference = -3;
                     c.t.index = index_storage;
-                    c.s.lengths = lengths;
+                    c.s.ends = lengths;
                     c.s.x_stride = c.s.y_stride = 1;
                     CHECK(f->run(&c) == MMAX_OK, "%s with bad arguments, shape %u", f->name, (unsigned)k);
                     CHECK(four[0] == 1 && four[1] == 2 && four[2] == 3 && four[3] == 4, "%s: an array changed",
@@ -1507,16 +1507,16 @@ static void test_null(void) {
 }
 
 static void test_shape_errors(void) {
-    TEST("stride < cols, lengths[r] > cols, sizes that overflow: MMAX_ERR_SHAPE") {
+    TEST("stride < cols, ends[r] > cols, sizes that overflow: MMAX_ERR_SHAPE") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
                 const uint32_t lengths[3] = {7, 7, 8}, huge_lengths[3] = {UINT32_MAX, 1, 1};
                 const call good = call_of(f, 3, 7, NORMAL_1, 33);
                 call c = good;
-                c.s.lengths = lengths;
-                check_refused(f, &c, MMAX_ERR_SHAPE, "lengths[2] = cols + 1");
-                c.s.lengths = huge_lengths;
-                check_refused(f, &c, MMAX_ERR_SHAPE, "lengths[0] = UINT32_MAX");
+                c.s.ends = lengths;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "ends[2] = cols + 1");
+                c.s.ends = huge_lengths;
+                check_refused(f, &c, MMAX_ERR_SHAPE, "ends[0] = UINT32_MAX");
                 for (int r = 0; r < ARRAYS; ++r) {
                     static const size_t bad[] = {1, 6, SIZE_MAX, SIZE_MAX / 2, SIZE_MAX / 4 + 1, SIZE_MAX / 8 + 1};
                     for (size_t k = 0; has(f, 1u << r) && k < COUNT(bad); ++k) {
@@ -1670,12 +1670,12 @@ static void test_param_errors(void) {
                 c.per_row = has(f, HAS_OUT) ? c.per_row : last_double(f, &c, in);
                 c.array[OUT] = has(f, HAS_OUT) ? entries_on(f, storage[in], 1) : c.array[OUT];
                 c.array[in] = NULL;
-                c.s.lengths = lengths;
+                c.s.ends = lengths;
                 c.s.scale = -1;
                 check_refused(f, &c, MMAX_ERR_NULL, "a call in which all is wrong");
                 c.array[in] = storage[in];
                 check_refused(f, &c, MMAX_ERR_SHAPE, "a call with all arrays, in which all else is wrong");
-                c.s.lengths = NULL;
+                c.s.ends = NULL;
                 check_refused(f, &c, MMAX_ERR_PARAM, "a call with a shape, in which all else is wrong");
                 c.s.scale = 1;
                 check_refused(f, &c, MMAX_ERR_ALIAS, "a call with an alias");
@@ -1692,10 +1692,10 @@ static void test_param_errors(void) {
                     check_refused(f, &c, MMAX_ERR_PARAM, "index = cols");
                     index_storage[1] = INT32_MAX;
                     check_refused(f, &c, MMAX_ERR_PARAM, "index = INT32_MAX");
-                    c.s.lengths = lengths;
+                    c.s.ends = lengths;
                     index_storage[1] = 3;
                     check_refused(f, &c, MMAX_ERR_PARAM, "index = lengths[r]");
-                    c.s.lengths = none;
+                    c.s.ends = none;
                     index_storage[1] = 0;
                     check_refused(f, &c, MMAX_ERR_PARAM, "index 0 in a row of length 0");
                     index_storage[1] = INT32_MIN;

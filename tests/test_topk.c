@@ -149,7 +149,7 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
     a.scales = with & 4 ? scales : NULL;
     s.attention = with & 7 ? &a : NULL;
     s.starts = with & 8 ? starts : NULL;
-    s.lengths = with & 16 ? lengths : NULL;
+    s.ends = with & 16 ? lengths : NULL;
     s.x_stride = stride;
     s.y_stride = n + 1;
     s.scale = 1.25;
@@ -168,7 +168,7 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
     CHECK(t->topk(by, bx, k, s) == MMAX_OK, HERE, HERE_ARGS("a batch"));
     CHECK(t->pick(bw, bi, bx, k, over_all, s) == MMAX_OK, HERE, HERE_ARGS("a batch"));
     for (size_t r = 0; r < rows; ++r) {
-        const size_t head = r / a.head_rows, start = s.starts ? starts[r] : 0, end = s.lengths ? lengths[r] : n;
+        const size_t head = r / a.head_rows, start = s.starts ? starts[r] : 0, end = s.ends ? lengths[r] : n;
         mmax_attention single = a;
         int is_same;
         single.head_rows = 0;
@@ -287,7 +287,7 @@ static void check_errors(const topk_type *t) {
     FAILS(MMAX_ERR_SHAPE, t->topk(y_, x_, 3, bad));
     FAILS(MMAX_ERR_SHAPE, t->pick(w_, index_, x_, 3, 0, bad));
     bad = s;
-    bad.lengths = long_ones;
+    bad.ends = long_ones;
     FAILS(MMAX_ERR_SHAPE, t->pick(w_, index_, x_, 3, 0, bad));
     bad = s;
     bad.scale = -1;

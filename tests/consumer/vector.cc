@@ -51,10 +51,10 @@ template <typename T> bool causal_batch(double tolerance)
         gy[i] = T(std::cos(2.3 * double(i)));
     }
     for (std::size_t r = 0; r < n; ++r) {
-        lengths[r] = std::uint32_t(r + 1);
+        ends[r] = std::uint32_t(r + 1);
     }
     shape.scale = 0.5;
-    shape.lengths = lengths.data();
+    shape.ends = lengths.data();
 
     const mmax_multimax_params p = mmax_multimax_identity(2);
     good &= multimax(y, x, p, shape) == MMAX_OK;

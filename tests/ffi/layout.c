@@ -18,7 +18,7 @@ int main(void) {
     OFFSET(mmax_shape, gx_stride);
     OFFSET(mmax_shape, gy_stride);
     OFFSET(mmax_shape, scale);
-    OFFSET(mmax_shape, lengths);
+    OFFSET(mmax_shape, ends);
     OFFSET(mmax_shape, starts);
     OFFSET(mmax_shape, attention);
     SIZE(mmax_attention);

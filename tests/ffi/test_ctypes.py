@@ -30,7 +30,7 @@ class Attention(ctypes.Structure):
 
 class Shape(ctypes.Structure):
     _fields_ = [("rows", c_size_t), ("cols", c_size_t), ("x_stride", c_size_t), ("y_stride", c_size_t),
-                ("gx_stride", c_size_t), ("gy_stride", c_size_t), ("scale", c_double), ("lengths", POINTER(c_uint32)),
+                ("gx_stride", c_size_t), ("gy_stride", c_size_t), ("scale", c_double), ("ends", POINTER(c_uint32)),
                 ("starts", POINTER(c_uint32)), ("attention", POINTER(Attention))]
 
 
@@ -233,7 +233,7 @@ class Ctypes(unittest.TestCase):
     def test_structs_returned_by_value(self):
         one, many = make_row(7), make_rows(3, 5)
         self.assertEqual((one.rows, one.cols, many.rows, many.cols), (1, 7, 3, 5))
-        self.assertEqual((many.x_stride, many.gy_stride, many.scale, bool(many.lengths)), (0, 0, 0.0, False))
+        self.assertEqual((many.x_stride, many.gy_stride, many.scale, bool(many.ends)), (0, 0, 0.0, False))
         p = from_checkpoint(2, (c_double * 4)(-1, 2, -3, 4), (c_double * 4)(0.5, 0.25, -0.5, 0.125))
         self.assertEqual([p.order, *p.t_b, *p.t_d, *p.b, *p.d], [2, 0.5, 1.5, 1.25, 1.125, -1, -3, 2, 4])
         p = from_table(2, (c_double * 8)(1, 2, 3, 4, 5, 6, 7, 8))
@@ -265,11 +265,11 @@ class Ctypes(unittest.TestCase):
                 x = (kind * (rows * stride))(*values)
                 y = (kind * (rows * cols))(*[9.0] * (rows * cols))
                 shape = make_rows(rows, cols)
-                shape.x_stride, shape.lengths = stride, (c_uint32 * rows)(*lengths)  # an assigned array is kept alive
+                shape.x_stride, shape.ends = stride, (c_uint32 * rows)(*lengths)  # an assigned array is kept alive
                 self.assertEqual(forward(name, suffix, y, x, extra, shape), OK)
                 for r in range(rows):
-                    active = list(x[r * stride:r * stride + lengths[r]])
-                    want = expected(name, active, 1.0, extra) + [0.0] * (cols - lengths[r])
+                    active = list(x[r * stride:r * stride + ends[r]])
+                    want = expected(name, active, 1.0, extra) + [0.0] * (cols - ends[r])
                     self.close(y[r * cols:(r + 1) * cols], want, tolerance, "%s_%s row %d" % (name, suffix, r))
 
     def test_nan_stays_in_its_row(self):

@@ -78,7 +78,7 @@ enum { PER_ROW = ARRAYS, GP, BIAS, Q, BLOCKS };
 typedef struct input {
     const function *f;
     int isa;
-    call c; /* c.s.lengths, c.t.index and others that are no rows are arrays of their own */
+    call c; /* c.s.ends, c.t.index and others that are no rows are arrays of their own */
     mmax_multimax_params p;
     mmax_attention a;
     int has_bias, has_q;
@@ -152,7 +152,7 @@ static void free_input(input *in) {
         free(in->blocks[b].base);
         free(in->blocks[b].before);
     }
-    free((void *)(uintptr_t)in->c.s.lengths);
+    free((void *)(uintptr_t)in->c.s.ends);
     free((void *)(uintptr_t)in->c.s.starts);
     free((void *)(uintptr_t)in->c.t.index);
     free((void *)(uintptr_t)in->c.t.weights);
@@ -284,7 +284,7 @@ static void give_arrays(input *in, unsigned missing) {
 
 /* ==== lengths, targets, parameters, attention ==== */
 
-static size_t length_of(const mmax_shape *s, size_t row) { return s->lengths ? s->lengths[row] : s->cols; }
+static size_t length_of(const mmax_shape *s, size_t row) { return s->ends ? s->ends[row] : s->cols; }
 static size_t start_of(const mmax_shape *s, size_t row) { return s->starts ? s->starts[row] : 0; }
 
 static void take_lengths(input *in, reader *r) {
@@ -296,7 +296,7 @@ static void take_lengths(input *in, reader *r) {
         unsigned k = take(r);
         lengths[row] = (uint32_t)(k < 250 ? s->cols - k % (s->cols + 1) : s->cols + k - 249);
     }
-    s->lengths = lengths;
+    s->ends = lengths;
 }
 
 static void take_targets(input *in, reader *r) {

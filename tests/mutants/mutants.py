@@ -63,7 +63,7 @@ m("alias: a loss is compared as one double", "a->needs & MMAX_PER_CALL ? 1 : per
 m("order: parameters before shapes", "if (s->cols > limit || rows >",
   "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit || rows >",
   "special_cases api")
-m("order: aliases before lengths", "for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of",
+m("order: aliases before ends", "for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of",
   "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; }\n"
   "    for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of", "special_cases api")
 m("shape: strides of one row of bias or q matter", "count == 1 ? s->cols : arrays[i].stride;",
@@ -181,7 +181,7 @@ m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
 m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, shift) - shift",
   "mmax_load_upto(x + at, left, shift)", "special_cases forward losses")
-m("lengths: what is past them stays", "if (r->y && r->n < b->a->s.cols) {",
+m("ends: what is past them stays", "if (r->y && r->n < b->a->s.cols) {",
   "if (0) {", "special_cases memory")
 m("sink: it is no term of the sum", "b->a->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
@@ -316,7 +316,7 @@ m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MI
   "api")
 m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
 m("soft targets: sum q is 1", "(own * mmax_total(&of_q) + a->t->label_smoothing) /", "1 /", "attention losses")
-m("soft targets: outside starts and lengths", "if (a->out) { memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real)); }",
+m("soft targets: outside starts and ends", "if (a->out) { memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real)); }",
   "", "attention losses")
 
 # ==== attention: calls by parts; public functions ====
