@@ -16,11 +16,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void *exact_copy(const void *from, size_t size) { return from ? memcpy(exact(size), from, size) : NULL; }
 
 /* n entries of a row, as they were before the call. */
-static void *row_copy(const input *in, int array, size_t row, size_t first, size_t n) {
+static void *row_copy(const input *in, int array, size_t r, size_t first, size_t n) {
     const size_t size = in->f->size;
     unsigned char *const to = exact(n * size);
     for (size_t i = 0; i < n; ++i) {
-        memcpy(to + i * size, before(in, array) + place_of(in, array, row, first + i) * size, size);
+        memcpy(to + i * size, before(in, array) + place_of(in, array, r, first + i) * size, size);
     }
     return to;
 }

@@ -206,7 +206,7 @@ static void take_shape(input *in, reader *r) {
     in->sound = s->rows < 100 && s->cols <= LONGEST_ROW && (s->inner < 2 || s->rows % s->inner == 0);
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
-        in->stride[a] = stride == 0 || s->rows == 1 ? width : stride;
+        in->stride[a] = stride == 0 || s->rows == 1 || (s->rows == s->inner && stride >= width) ? width : stride;
         in->sound = in->sound && (!has_array(in, a) || (a == OUT && has(in->f, HAS_INDEX)) ||
                                   (in->stride[a] >= width && in->stride[a] < 4000 + width));
     }
@@ -417,7 +417,9 @@ static void take_attention(input *in, reader *r) {
     width = in->has_q && s->inner > 1 ? s->cols * s->inner : s->cols;
     stride = in->has_bias || in->has_q ? take_stride(r, width) : 0;
     in->a.bias_stride = in->c.t.q_stride = stride;
-    stride = stride == 0 || rows_of(in, in->has_bias ? BIAS : Q) == 1 ? width : stride;
+    stride = stride == 0 || rows_of(in, in->has_bias ? BIAS : Q) == 1 || (s->rows == s->inner && stride >= width)
+                 ? width
+                 : stride;
     in->stride[BIAS] = in->stride[Q] = stride;
     if (in->has_bias || in->has_q) { in->sound = in->sound && stride >= width && stride < 4000 + width; }
 }
