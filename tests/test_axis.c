@@ -239,7 +239,8 @@ static void test_bits(void) {
         FOR_EACH(f)
         FOR_EACH_ISA(isa)
             for (int targets = 1; targets < 4 && f->kind == LOSS; ++targets, ++seed) {
-                axis x = {2, 5 + (size_t)targets, 19, seed % 2, (int)(seed % 3), targets, 1, NORMAL_4, OUT};
+                axis x = {2,  5 + (size_t)targets, seed % 2 ? 19 : 400, seed % 2, (int)(seed % 3), targets, 1, NORMAL_4,
+                          OUT};
                 check_layouts(f, x, seed);
             }
     }

@@ -60,8 +60,8 @@ m("alias: any two outputs may be one", "return p == q ? !is_input :", "return p 
 m("alias: outputs are not compared with bias and q", "arrays[i].p && j < 10; ++j) { /* bias",
   "arrays[i].p && j < 10; j = j == 3 ? 6 : j + 1) { /* bias", "attention special_cases losses")
 m("alias: a loss is compared as one double", "a->needs & MMAX_PER_CALL ? 1 : per_row", "1", "special_cases losses")
-m("order: parameters before shapes", "if (inner > limit / s->cols || rows",
-  "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (inner > limit / s->cols || rows",
+m("order: parameters before shapes", "if (s->cols > limit / inner || rows",
+  "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit / inner || rows",
   "special_cases api")
 m("order: aliases before ends", "for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of",
   "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; }\n"
