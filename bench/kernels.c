@@ -22,7 +22,13 @@ const mmax_multimax_params *params_of_order(int order) {
 }
 
 static mmax_shape with_lengths(mmax_shape s, const work *w) {
-    s.ends = w->ends;
+    s.ends = w->lengths;
+    return s;
+}
+
+/* rows that lie interleaved, the entries of one `rows` elements apart */
+static mmax_shape interleaved(mmax_shape s) {
+    s.inner = s.rows;
     return s;
 }
 

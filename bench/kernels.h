@@ -14,7 +14,8 @@
 extern "C" {
 #endif
 
-/* The arrays of a call: rows x cols contiguous entries each, of the kernel's type. */
+/* The arrays of a call: rows x cols contiguous entries each, of the kernel's type; functions named _axis take them as
+ * cols x rows, whose columns are the rows. */
 typedef struct work {
     size_t rows, cols;
     void *x, *y, *gy, *gx;

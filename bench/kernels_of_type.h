@@ -12,6 +12,10 @@
 
 RUN(softmax, F(mmax_softmax)(y, x, s))
 RUN(softmax_lengths, F(mmax_softmax)(y, x, with_lengths(s, w)))
+RUN(softmax_axis, F(mmax_softmax)(y, x, interleaved(s)))
+RUN(sparsemax_axis, F(mmax_sparsemax)(y, x, interleaved(s)))
+RUN(softmax_backward_axis, F(mmax_softmax_backward)(gx, gy, y, interleaved(s)))
+RUN(softmax_loss_axis, F(mmax_softmax_loss)(w->per_row, gx, x, targets_of(w), interleaved(s)))
 RUN(attention_bias, (b = biased(gy), F(mmax_softmax)(y, x, with_attention(s, &b))))
 RUN(attention_starts, F(mmax_softmax)(y, x, with_starts(s, w)))
 RUN(attention_masked, F(mmax_softmax)(y, x, with_attention(s, &masked_below)))
@@ -64,6 +68,8 @@ RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
 const kernel F(multimax)[] = {
     ROW(softmax, FORWARD, 0, 2, NULL),
     ROW(softmax_lengths, FORWARD, 0, 2, NULL),
+    ROW(softmax_axis, FORWARD, 0, 2, NULL),
+    ROW(sparsemax_axis, FORWARD, 0, 2, NULL),
     ROW(attention_bias, FORWARD, 0, 3, NULL),
     ROW(attention_starts, FORWARD, 0, 2, NULL),
     ROW(attention_masked, FORWARD, 0, 2, NULL),
@@ -90,9 +96,11 @@ const kernel F(multimax)[] = {
     ROW(evsoftmax_backward, BACKWARD, 0, 3, F(run_evsoftmax)),
     ROW(tanhmax_backward, BACKWARD, 0, 4, F(run_tanhmax)),
     ROW(seglu_backward, BACKWARD, 2, 3, NULL),
+    ROW(softmax_backward_axis, BACKWARD, 0, 3, F(run_softmax_axis)),
     ROW(log_softmax_backward, BACKWARD, 0, 3, F(run_log_softmax)),
     ROW(log_multimax2_backward, BACKWARD, 2, 4, F(run_log_multimax2)),
     ROW(softmax_loss, LOSS, 0, 2, NULL),
+    ROW(softmax_loss_axis, LOSS, 0, 2, NULL),
     ROW(multimax2_loss, LOSS, 2, 2, NULL),
     ROW(evsoftmax_loss, LOSS, 0, 2, NULL),
     ROW(sparsemax_loss, LOSS, 0, 2, NULL),

@@ -35,6 +35,7 @@ const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},  
 const Shape call_shapes[] = {{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64}}; // what a call costs
 const Shape router_shapes[] = {{65536, 64}, {65536, 128}};                               // of mixtures of experts
 const Shape backward_shapes[] = {{512, 64}, {128, 256}, {32, 1024}, {8, 4096}};          // their arrays fit L2
+const Shape axis_shapes[] = {{8400, 16}, {65536, 21}, {8400, 80}, {49, 1000}};           // boxes, pixels, classes
 const int spreads[] = {1, 4, 30};
 // Sharp rows and the mean over a batch make gradients below the normal numbers.
 const Shape sharp_backward = {256, 1024}, sharp_loss = {64, 4096};
@@ -75,7 +76,7 @@ class Arrays {
         starts.resize(w.rows);
         for (size_t r = 0; r < w.rows; ++r) {
             index[r] = static_cast<int32_t>(r * 7919 % w.cols);
-            ends[r] = static_cast<uint32_t>(w.cols - r * 7919 % (w.cols / 2 + 1));
+            lengths[r] = static_cast<uint32_t>(w.cols - r * 7919 % (w.cols / 2 + 1));
         }
         for (size_t r = 0; r < w.rows; ++r) {
             starts[r] = static_cast<uint32_t>(r * 8 / w.rows * 7919 % (w.cols / 8 + 1));
@@ -83,7 +84,7 @@ class Arrays {
         w.starts = starts.data();
         w.per_row = per_row.data();
         w.index = index.data();
-        w.ends = lengths.data();
+        w.lengths = lengths.data();
         void **arrays[] = {&w.x, &w.y, &w.gy, &w.gx};
         for (size_t a = 0; a < 4; ++a) {
             if (c.k->f64) {
@@ -178,6 +179,8 @@ bool is_sharp(const Case &c) {
     return (c.k->what == BACKWARD || c.k->what == LOSS) && c.shape.rows == shape.rows && c.shape.cols == shape.cols;
 }
 
+bool is_axis(const Case &c) { return std::strstr(c.k->function, "_axis") != nullptr; }
+
 bool is_call(const Case &c) { return c.shape.rows == 1 && c.shape.cols <= 64; }
 
 // What report.py has a table for.
@@ -191,6 +194,7 @@ bool in_report(const Case &c, mmax_isa best) {
         return false;
     }
     if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) { return false; }
+    if (is_axis(c)) { return c.spread == 4 && !c.k->f64; }
     if (is_call(c)) {
         return c.spread == 4 && !c.k->f64 && (c.isa == best || !c.own()) &&
                (function == "softmax" || function == "multimax2" || function == "softmax_backward");
@@ -215,6 +219,10 @@ void add_shapes(std::vector<Case> &cases, Case c) {
             }
         }
     };
+    for (const Shape &shape : axis_shapes) {
+        if (is_axis(c)) { add(shape); }
+    }
+    if (is_axis(c)) { return; }
     for (const Shape &shape : row_shapes) { add(shape); }
     for (const Shape &shape : call_shapes) { add(shape); }
     for (const Shape &shape : router_shapes) {

@@ -180,6 +180,15 @@ def attention_table(run, own):
     return table("softmax with attention, f32, as a multiple of softmax without", ["rows x cols"] + shapes, rows)
 
 
+def axis_table(run, own):
+    shapes = run.shapes(function="softmax_axis_f32", by=own)
+    rows = []
+    for name in ("softmax_axis_f32", "sparsemax_axis_f32", "softmax_backward_axis_f32", "softmax_loss_axis_f32"):
+        for by in sorted(run.names("by", function=name), key=lambda by: (not by.startswith("multimax"), by != own, by)):
+            rows.append([f"{name[:-9]} / {by}"] + [number(run.ns(name, by, shape)) for shape in shapes])
+    return table("Rows that lie interleaved (the first axis of cols x rows), f32: ns per entry", ["rows x cols"] + shapes, rows)
+
+
 def backward_tables(run, own):
     shapes = run.shapes(function="limit_f32", by="two-reads-one-write")
     limit = lambda shape: run.ns("limit_f32", "two-reads-one-write", shape)
@@ -263,7 +272,7 @@ def main(paths):
             f"{' '.join(context['compiler'].split())}; multimax.h {context['multimax']}; {context['date'][:10]}. "
             "Medians of interleaved repetitions in one process.", ""]
     text += softmax_tables(run, own) + avx2_table(runs[-1]) + function_tables(run, own) + backward_tables(run, own)
-    text += topk_table(run, own) + attention_table(run, own) + gradient_sizes_table(run, own)
+    text += topk_table(run, own) + attention_table(run, own) + axis_table(run, own) + gradient_sizes_table(run, own)
     text += call_table(run, own)
     for include in includes:
         text += table("Weight", *weight.measure(include))

@@ -6,7 +6,8 @@
  *     printf '2 1.8 -1 0.1\n' | ./reweight
  *     ./reweight --help
  *
- * A row is read, checked, reweighted and printed before the next one is read, so memory is that of the longest row.
+ * A row is read, checked, reweighted and printed before the next one is read, so memory is that of the longest row; with
+ * --columns that of the whole table, whose columns are rows with `inner` set.
  * In order: options, reading, reweighting, printing, SVG, main.
  */
 #define PROGRAM "reweight"
@@ -58,7 +59,7 @@ static int is_finite(double value) { return (bits_of(value) & ~SIGN_BIT) < INFIN
 enum { PRINT_DEFAULT, PRINT_WEIGHTS, PRINT_TABLE };
 
 struct options {
-    int function, print, f64, causal;
+    int function, print, f64, causal, columns;
     mmax_multimax_params params;
     double scale;
     double parameter;     /* k of topk, alpha of entmax, q of sparsehourglass */
@@ -82,6 +83,7 @@ static const char usage[] = "usage: reweight [options] [FILE]\n"
                             "  --order N         of MultiMax, 1 or 2 (what --params has, else 2)\n"
                             "  --scale S         multiplies every number first: inverse temperature (1)\n"
                             "  --causal          row r weighs its first r entries, the others get 0\n"
+                            "  --columns         weighs the columns of the table: rows of equal length\n"
                             "  --precision P     f32 or f64 (f32)\n"
                             "  --svg FILE        draw the weights of the first 12 rows as bars\n"
                             "  --help            this text\n"
@@ -173,9 +175,23 @@ static double scale_value(const char *text) {
 }
 
 static void read_options(struct options *o, int argc, char **argv) {
-    static const char *const option_name[] = {"--function", "--print",     "--layer", "--params", "--order",
-                                              "--scale",    "--precision", "--svg",   "--causal", "--help"};
-    enum { FUNCTION, PRINT, LAYER, PARAMS, ORDER, SCALE, PRECISION, SVG, VALUED, CAUSAL = VALUED, HELP, KINDS };
+    static const char *const option_name[] = {"--function",  "--print", "--layer",  "--params",  "--order", "--scale",
+                                              "--precision", "--svg",   "--causal", "--columns", "--help"};
+    enum {
+        FUNCTION,
+        PRINT,
+        LAYER,
+        PARAMS,
+        ORDER,
+        SCALE,
+        PRECISION,
+        SVG,
+        VALUED,
+        CAUSAL = VALUED,
+        COLUMNS,
+        HELP,
+        KINDS
+    };
     static const char *const print_word[] = {"weights", "table"}, *const order_word[] = {"1", "2"},
                              *const precision_word[] = {"f32", "f64"};
     int order = 0, chosen = -1; /* of --layer and --params, if any */
@@ -208,6 +224,7 @@ static void read_options(struct options *o, int argc, char **argv) {
         case PRECISION: o->f64 = word_value(option, value, precision_word, 2); break;
         case SVG: o->svg_path = value; break;
         case CAUSAL: o->causal = 1; break;
+        case COLUMNS: o->columns = 1; break;
         default: print_help(usage);
         }
     }
@@ -539,26 +556,110 @@ static void svg_write(FILE *svg, const struct options *o) {
 
 /* ==== main ======================================================================================================== */
 
-static void show(struct row *row, const struct options *o) {
-    if (o->print == PRINT_TABLE && row->number == 1) {
-        printf("    row  function    entries   support   entropy   largest   sparsity   multi-modality\n");
+static void show_measures(struct row *row, int function, const struct options *o) {
+    if (o->print == PRINT_TABLE || o->svg_path != NULL) {
+        struct measures m = measure(row);
+        chart_add(row, function, &m);
+        if (o->print == PRINT_TABLE) { print_measures(row, function, &m); }
     }
+}
+
+static void show_head(const struct options *o) {
+    if (o->print == PRINT_TABLE) {
+        printf("%s  function    entries   support   entropy   largest   sparsity   multi-modality\n",
+               o->columns ? " column" : "    row");
+    }
+}
+
+static void show(struct row *row, const struct options *o) {
+    if (row->number == 1) { show_head(o); }
     for (int f = 0; f < FUNCTIONS; ++f) {
         if (is_wanted(o, f)) {
             reweight(row, f, o);
             if (o->print == PRINT_WEIGHTS) { print_weights(row, f, o); }
-            if (o->print == PRINT_TABLE || o->svg_path != NULL) {
-                struct measures m = measure(row);
-                chart_add(row, f, &m);
-                if (o->print == PRINT_TABLE) { print_measures(row, f, &m); }
-            }
+            show_measures(row, f, o);
         }
     }
     if (ferror(stdout)) { fail("cannot write the results: %s", strerror(errno)); }
 }
 
+/* All rows of the input, one behind the other. */
+struct table {
+    size_t rows, cols;
+    double *x, *y[FUNCTIONS]; /* y of wanted functions */
+};
+
+static void read_table(struct table *table, struct row *row, struct input *in, int f64) {
+    for (size_t size = 0; read_row(row, in, f64); ++table->rows) {
+        if (table->rows > 0 && row->cols != table->cols) {
+            fail("%s, line %lu: a row of %lu cells, not of %lu as the first one: --columns needs them all", in->name,
+                 in->line, (unsigned long)row->cols, (unsigned long)table->cols);
+        }
+        table->cols = row->cols;
+        table->x = resize(table->x, size + row->cols, sizeof *table->x);
+        memcpy(table->x + size, row->x, row->cols * sizeof *row->x);
+        size += row->cols;
+    }
+}
+
+/* All columns in one call: entry i of column c is number i * cols + c. */
+static void reweight_columns(struct table *table, int function, const struct options *o) {
+    const size_t size = table->rows * table->cols;
+    double *y = table->y[function] = allocate(size, sizeof *y);
+    float *y32 = allocate(size, sizeof *y32); /* in place */
+    uint32_t *ends = allocate(table->cols, sizeof *ends);
+    mmax_shape s = mmax_rows(table->cols, table->rows);
+    mmax_status status;
+    s.inner = table->cols;
+    s.scale = o->scale;
+    s.ends = o->causal ? ends : NULL;
+    for (size_t c = 0; c < table->cols; ++c) { ends[c] = (uint32_t)(c < table->rows ? c + 1 : table->rows); }
+    for (size_t i = 0; i < size; ++i) { y32[i] = (float)table->x[i]; }
+    status = o->f64 ? apply_f64(y, table->x, function, o, s) : apply_f32(y32, y32, function, o, s);
+    if (status == MMAX_ERR_SHAPE) { fail("%lu rows are too many for --columns", (unsigned long)table->rows); }
+    check(status);
+    for (size_t i = 0; i < size && !o->f64; ++i) { y[i] = (double)y32[i]; }
+    free(y32);
+    free(ends);
+}
+
+/* Weights as a table like the input's; measures and bars of one column after the other. */
+static void show_columns(struct row *row, struct input *in, const struct options *o) {
+    struct table table = {0, 0, NULL, {NULL}};
+    read_table(&table, row, in, o->f64);
+    for (int f = 0; f < FUNCTIONS && table.rows > 0; ++f) {
+        if (is_wanted(o, f)) { reweight_columns(&table, f, o); }
+    }
+    row->cols = table.cols;
+    for (size_t r = 0; r < table.rows && o->print == PRINT_WEIGHTS; ++r) {
+        for (int f = 0; f < FUNCTIONS; ++f) {
+            if (is_wanted(o, f)) {
+                memcpy(row->y, table.y[f] + r * table.cols, table.cols * sizeof *row->y);
+                print_weights(row, f, o);
+            }
+        }
+    }
+    if (table.rows > 0) { show_head(o); }
+    for (size_t c = 0; c < table.cols; ++c) {
+        row->number = (unsigned long)c + 1;
+        row->cols = 0;
+        for (size_t r = 0; r < table.rows; ++r) { row_add(row, table.x[r * table.cols + c], o->f64); }
+        row->active = o->causal && row->number < row->cols ? (size_t)row->number : row->cols;
+        for (int f = 0; f < FUNCTIONS; ++f) {
+            for (size_t r = 0; r < table.rows && table.y[f] != NULL; ++r) {
+                row->y[r] = table.y[f][r * table.cols + c];
+                row->size[r] = fabs(row->y[r]);
+            }
+            if (table.y[f] != NULL) { show_measures(row, f, o); }
+        }
+    }
+    for (int f = 0; f < FUNCTIONS; ++f) { free(table.y[f]); }
+    free(table.x);
+    if (ferror(stdout)) { fail("cannot write the results: %s", strerror(errno)); }
+}
+
 int main(int argc, char **argv) {
-    struct options o = {ALL, PRINT_DEFAULT, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, 0, NULL, NULL};
+    struct options o = {ALL, PRINT_DEFAULT, 0, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, 0, NULL, NULL};
     struct input in = {stdin, "the standard input", 0, NULL, 0, 0};
     struct row row = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
     FILE *svg = NULL; /* opened before the rows are read, so that a wrong directory shows at once */
@@ -571,7 +672,8 @@ int main(int argc, char **argv) {
         if (in.file == NULL) { fail("cannot open '%s': %s", o.path, strerror(errno)); }
     }
     if (o.svg_path != NULL) { svg = file_open(o.svg_path); }
-    while (read_row(&row, &in, o.f64)) {
+    if (o.columns) { show_columns(&row, &in, &o); }
+    while (!o.columns && read_row(&row, &in, o.f64)) {
         row.active = o.causal && row.number < row.cols ? (size_t)row.number : row.cols;
         show(&row, &o);
     }

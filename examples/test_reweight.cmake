@@ -84,6 +84,32 @@ gives("0x1.fffffffffffffp1023 0x1.fffffffffffffp1023 0x1.fffffffffffffp1023\n"
       "${head}      1  softmax           3         3    1.0986    0.3333          -                -\n"
       --function softmax --print table --precision f64)
 
+# ==== columns: the same weights, turned
+gives("2 3\n1.5 3\n-1 -inf\n" "0.75,0.5\n0.25,0.5\n0,0\n" --function sparsemax --columns)
+gives("2,3,\n1.5,3,\n" "0.75,0.5,0\n0.25,0.5,0\n" --function sparsemax --columns --precision f64)
+gives("0 5 1\n0 5 1\n9 9 1\n" "1,0.5,0.333333343\n0,0.5,0.333333343\n0,0,0.333333343\n" --function softmax --columns --causal)
+string(REPLACE "    row" " column" column_head "${head}")
+gives("2 nan\n1.5 1\n-1 1\n-1 -inf\n" "${column_head}      1  sparsemax         4         2    0.5623    0.7500     1.0000           0.5000
+      2  sparsemax         3       nan       nan       nan        nan              nan\n"
+      --function sparsemax --print table --columns)
+gives("2 1.5 1 -6\n2 1.5 1 -6\n" "0.5,0.5,0.5,0.5\n0.5,0.5,0.5,0.5\n" --function multimax --columns)
+set(numbers "2 1 0.5 -1\n0.25 -inf 3 2\n1 1 1 1\n-2 0.125 7 0\n")
+set(turned "2 0.25 1 -2\n1 -inf 1 0.125\n0.5 3 1 7\n-1 2 1 0\n")
+foreach(function softmax multimax sparsemax entmax15 evsoftmax tanhmax topk:2 entmax:1.7 sigsoftmax sparsehourglass)
+    foreach(numbers_ numbers turned)
+        set(flags --function ${function} --print table)
+        if(numbers_ STREQUAL "turned")
+            list(APPEND flags --columns)
+        endif()
+        file(WRITE "${in}" "${${numbers_}}")
+        run(${flags} "${in}")
+        string(REPLACE " column" "    row" of_${numbers_} "${status} ${output}${error}")
+    endforeach()
+    same("${of_numbers}" "${of_turned}" "${function} of columns is not that of rows")
+endforeach()
+refuses_input("1 2\n\n1\n" "line 3: a row of 1 cells, not of 2" --columns)
+refuses_input("\n" "no rows" --columns)
+
 # ==== a long row, and the standard input
 string(REPEAT "0.25 " 65536 long)
 gives("${long}\n" "${head}      1  softmax       65536     65536   11.0904    0.0000          -                -\n"

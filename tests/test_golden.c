@@ -93,9 +93,31 @@ static int is_near_mean(const oracle *o, size_t n, wide near) {
     return 0;
 }
 
+/* The call, or, turned, that of the same rows lying interleaved, whose result is turned back. */
+static int turned;
+static mmax_status run(const function *f, const call *c) {
+    static double arrays[ARRAYS][MOST];
+    const size_t rows = c->s.rows, cols = c->s.cols;
+    call other = *c;
+    mmax_status status;
+    if (!turned) { return f->run(c); }
+    other.s.inner = rows;
+    for (int a = 0; a < ARRAYS; ++a) {
+        other.array[a] = arrays[a];
+        for (size_t i = 0; i < rows * cols; ++i) {
+            set_bits(f, arrays[a], i % cols * rows + i / cols, get_bits(f, c->array[a], i));
+        }
+    }
+    status = f->run(&other);
+    for (size_t i = 0; i < rows * cols; ++i) {
+        set_bits(f, c->array[OUT], i, get_bits(f, arrays[OUT], i % cols * rows + i / cols));
+    }
+    return status;
+}
+
 static void check_forward(const function *f, const golden *g, call *c) {
     oracle o = {oracle_formula(g->name), 0, &g->p, g->epsilon, largest(f), NULL, 0};
-    CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, g->cols));
+    CHECK(run(f, c) == MMAX_OK, AT, AT_ARGS(f, g->cols));
     for (size_t r = 0; r < g->rows; ++r) {
         wide size = read_row(f, g, &o, r), condition = 1;
         if (is_near_mean(&o, g->cols, 8 * eps_of(f) * size)) {
@@ -121,7 +143,7 @@ static void check_backward(const function *f, const golden *g, call *c) {
     oracle o = {oracle_formula(g->name), 0, &g->p, g->epsilon, largest(f), NULL, 0};
     wide gp[PARAMETERS] = {0}, gp_unit[PARAMETERS] = {0}, bound = BOUND * eps_of(f), official = OFFICIAL_BOUND;
     double got_gp[PARAMETERS];
-    CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, g->cols));
+    CHECK(run(f, c) == MMAX_OK, AT, AT_ARGS(f, g->cols));
     for (size_t r = 0; r < g->rows; ++r) {
         wide size = read_row(f, g, &o, r), whole = 0;
         oracle_backward(&o, gx_row, unit_row, gp, gp_unit, gy_row, y_row, s_row, g->cols, g->scale, scratch);
@@ -153,14 +175,17 @@ static void check_case(const golden *g, const char *type) {
             set(forward, c.array[GY], i, g->gy[i]);
             set(forward, c.array[Y], i, g->y[i]);
         }
-        check_forward(forward, g, &c);
-        check_backward(backward, g, &c);
+        for (turned = 0; turned < 2; ++turned) {
+            memset(&gp_storage, 0, sizeof gp_storage);
+            check_forward(forward, g, &c);
+            check_backward(backward, g, &c);
+        }
     }
 }
 
 int main(int argc, char **argv) {
     const char *folder = argc > 1 ? argv[1] : "tests/golden";
-    TEST("y, gx and gp of the official implementations, in f32 and f64, on every instruction set") {
+    TEST("y, gx and gp of the official implementations, in f32 and f64, on every instruction set, and transposed") {
         for (size_t k = 0; k < COUNT(files); ++k) {
             char path[4096];
             FILE *in;

@@ -21,6 +21,7 @@ int main(void) {
     OFFSET(mmax_shape, ends);
     OFFSET(mmax_shape, starts);
     OFFSET(mmax_shape, attention);
+    OFFSET(mmax_shape, inner);
     SIZE(mmax_attention);
     OFFSET(mmax_attention, head_rows);
     OFFSET(mmax_attention, scales);

@@ -31,7 +31,7 @@ class Attention(ctypes.Structure):
 class Shape(ctypes.Structure):
     _fields_ = [("rows", c_size_t), ("cols", c_size_t), ("x_stride", c_size_t), ("y_stride", c_size_t),
                 ("gx_stride", c_size_t), ("gy_stride", c_size_t), ("scale", c_double), ("ends", POINTER(c_uint32)),
-                ("starts", POINTER(c_uint32)), ("attention", POINTER(Attention))]
+                ("starts", POINTER(c_uint32)), ("attention", POINTER(Attention)), ("inner", c_size_t)]
 
 
 class Params(ctypes.Structure):
@@ -257,7 +257,7 @@ class Ctypes(unittest.TestCase):
 
     def test_masks_lengths_and_strides(self):
         rows, cols, stride = 4, 6, 9
-        lengths = [6, 0, 3, 5]
+        ends = [6, 0, 3, 5]
         for suffix, (kind, tolerance) in TYPES.items():
             for name, extra in cases():
                 values = [self.random.gauss(0, 2) for _ in range(rows * stride)]
@@ -265,12 +265,26 @@ class Ctypes(unittest.TestCase):
                 x = (kind * (rows * stride))(*values)
                 y = (kind * (rows * cols))(*[9.0] * (rows * cols))
                 shape = make_rows(rows, cols)
-                shape.x_stride, shape.ends = stride, (c_uint32 * rows)(*lengths)  # an assigned array is kept alive
+                shape.x_stride, shape.ends = stride, (c_uint32 * rows)(*ends)  # an assigned array is kept alive
                 self.assertEqual(forward(name, suffix, y, x, extra, shape), OK)
                 for r in range(rows):
                     active = list(x[r * stride:r * stride + ends[r]])
                     want = expected(name, active, 1.0, extra) + [0.0] * (cols - ends[r])
                     self.close(y[r * cols:(r + 1) * cols], want, tolerance, "%s_%s row %d" % (name, suffix, r))
+
+    def test_columns(self):
+        rows, cols = 6, 5
+        for suffix, (kind, _) in TYPES.items():
+            for name, extra in cases():
+                values = [self.random.gauss(0, 2) for _ in range(rows * cols)]
+                x, y, apart = (kind * (rows * cols))(*values), (kind * (rows * cols))(), (kind * rows)()
+                shape = make_rows(cols, rows)
+                shape.inner = cols
+                self.assertEqual(forward(name, suffix, y, x, extra, shape), OK)
+                for c in range(cols):
+                    column = (kind * rows)(*values[c::cols])
+                    self.assertEqual(forward(name, suffix, apart, column, extra, make_row(rows)), OK)
+                    self.assertEqual(list(y)[c::cols], list(apart), "%s_%s column %d" % (name, suffix, c))
 
     def test_nan_stays_in_its_row(self):
         for suffix, (kind, _) in TYPES.items():

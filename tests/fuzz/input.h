@@ -123,6 +123,12 @@ static size_t rows_of(const input *in, int array) {
     return array == BIAS && in->a.bias_rows != 0 && in->a.bias_rows < rows ? in->a.bias_rows : rows;
 }
 
+/* Of an array of T, whose rows may interleave. */
+static size_t place_of(const input *in, int array, size_t row, size_t i) {
+    const size_t inner = in->c.s.inner > 1 && !(array == OUT && has(in->f, HAS_INDEX)) ? in->c.s.inner : 1;
+    return row / inner * in->stride[array] + row % inner + i * inner;
+}
+
 static void *exact(size_t size) {
     void *p = malloc(size ? size : 1);
     if (!p) { abort(); }
@@ -134,6 +140,13 @@ static void new_block(input *in, int array, size_t size) {
     b->base = exact(size);
     b->size = size;
     memset(b->base, 0x5a, size);
+}
+
+static void put_row(const input *in, int array, size_t row, const void *entries) {
+    const size_t size = in->f->size;
+    for (size_t i = 0; i < in->c.s.cols; ++i) {
+        memcpy(in->at[array] + place_of(in, array, row, i) * size, (const char *)entries + i * size, size);
+    }
 }
 
 /* The bytes of an array as they were before the call. */
@@ -175,21 +188,27 @@ static void take_shape(input *in, reader *r) {
     mmax_shape *s = &in->c.s;
     size_t *strides[] = {&s->x_stride, &s->y_stride, &s->gx_stride, &s->gy_stride};
     unsigned rows = take(r), cols = take(r);
+    size_t width;
     s->rows = rows < 128 ? 1 + rows % 4 : rows < 224 ? rows % 8 : rows == 250 ? SIZE_MAX / 2 : 17;
+    if (rows >= 224 && rows < 245) { /* interleaved; the last one's are no multiple */
+        s->inner = 2 + rows % 4;
+        s->rows = rows == 244 ? s->inner + 1 : s->inner * (1 + rows / 4 % 3);
+    }
     s->cols = cols < 224    ? 1 + cols
               : cols < 250  ? (size_t)take_bits(r, 2) % (LONGEST_ROW + 1)
               : cols == 250 ? 0
               : cols == 251 ? SIZE_MAX / 2
                             : cols % 4;
-    if (s->cols > 300 && s->rows > 2 && s->cols <= LONGEST_ROW && s->rows < 100) { s->rows = 2; }
-    for (int i = 0; i < 4; ++i) { *strides[i] = take_stride(r, s->cols); }
+    if (s->cols > 300 && s->rows > 2 && s->cols <= LONGEST_ROW && s->rows < 100 && s->inner < 2) { s->rows = 2; }
+    width = s->cols * (s->inner > 1 ? s->inner : 1);
+    for (int i = 0; i < 4; ++i) { *strides[i] = take_stride(r, width); }
     s->scale = take_double(r);
-    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW;
+    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW && (s->inner < 2 || s->rows % s->inner == 0);
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
-        in->stride[a] = stride == 0 || s->rows == 1 ? s->cols : stride;
+        in->stride[a] = stride == 0 || s->rows == 1 || (s->rows == s->inner && stride >= width) ? width : stride;
         in->sound = in->sound && (!has_array(in, a) || (a == OUT && has(in->f, HAS_INDEX)) ||
-                                  (in->stride[a] >= s->cols && in->stride[a] < 4000));
+                                  (in->stride[a] >= width && in->stride[a] < 4000 + width));
     }
 }
 
@@ -203,7 +222,7 @@ static void set_extents(input *in) {
     for (int a = 0; a < BLOCKS; ++a) {
         in->extent[a] = !in->sound || s->rows == 0 || s->cols == 0
                             ? 1
-                            : ((rows_of(in, a) - 1) * in->stride[a] + s->cols) * in->f->size;
+                            : (place_of(in, a, rows_of(in, a) - 1, s->cols - 1) + 1) * in->f->size;
     }
     if (has(in->f, HAS_INDEX)) { in->extent[OUT] = in->sound ? s->rows * in->c.own.k * in->f->size : 1; }
     in->extent[PER_ROW] = sizeof(double) * (!in->sound || has(in->f, HAS_GRADIENT) ? 1
@@ -361,7 +380,7 @@ static void take_attention(input *in, reader *r) {
     const function *f = in->f;
     mmax_shape *s = &in->c.s;
     unsigned on = take(r) % 2 && in->sound && s->rows && s->cols ? take(r) : 0, k;
-    size_t stride;
+    size_t stride, width;
     if (on & STARTS) {
         uint32_t *starts = exact(s->rows * sizeof *starts);
         for (size_t row = 0; row < s->rows; ++row) {
@@ -388,18 +407,21 @@ static void take_attention(input *in, reader *r) {
         k = on & HEADS ? take(r) : 0;
         in->a.head_rows = k < 250 ? k % (s->rows + 1) : SIZE_MAX;
         heads = head_of(in, s->rows - 1) + 1;
-        in->has_bias = on & BIASES && !ignores_attention(f);
+        in->has_bias = on & BIASES && !ignores_attention(f) && s->inner < 2;
         if (on & SCALES) { in->a.scales = take_doubles(r, heads, on, 0); }
         if (on & SLOPES) { in->a.slopes = take_doubles(r, heads, on, -DBL_MAX); }
         if (on & SINKS && (has(f, TAKES_SINKS) || on & WILD)) { in->a.sinks = take_doubles(r, heads, on, -INFINITY); }
         if (on & MASKED_BELOW) { in->a.masked = (on & WILD ? 1 : -1) * fabs(take_double(r)); }
         in->a.bias_rows = in->has_bias ? take(r) % 6 : 0;
     }
-    stride = in->has_bias || in->has_q ? take_stride(r, s->cols) : 0;
+    width = in->has_q && s->inner > 1 ? s->cols * s->inner : s->cols;
+    stride = in->has_bias || in->has_q ? take_stride(r, width) : 0;
     in->a.bias_stride = in->c.t.q_stride = stride;
-    stride = stride == 0 || rows_of(in, in->has_bias ? BIAS : Q) == 1 ? s->cols : stride;
+    stride = stride == 0 || rows_of(in, in->has_bias ? BIAS : Q) == 1 || (s->rows == s->inner && stride >= width)
+                 ? width
+                 : stride;
     in->stride[BIAS] = in->stride[Q] = stride;
-    if (in->has_bias || in->has_q) { in->sound = in->sound && stride >= s->cols && stride < 4000; }
+    if (in->has_bias || in->has_q) { in->sound = in->sound && stride >= width && stride < 4000 + width; }
 }
 
 /* ==== rows ==== */
@@ -515,7 +537,7 @@ static void take_more_rows(input *in, reader *r, int array) {
     for (size_t row = 0; row < rows_of(in, array); ++row) {
         take_entries(in->f, r, entries, in->c.s.cols, law_byte, seed * 43 + row);
         if (array == Q) { make_distribution(in, entries, row); }
-        memcpy(in->at[array] + row * in->stride[array] * in->f->size, entries, in->c.s.cols * in->f->size);
+        put_row(in, array, row, entries);
     }
 }
 
@@ -536,7 +558,7 @@ static void take_rows(input *in, reader *r) {
             if (law_of_y % 4) { take_entries(f, r, rows[Y], n, law_of_y / 4, seed * 41 + row); }
         }
         for (int a = GY; a < ARRAYS; ++a) {
-            if (in->at[a]) { memcpy(in->at[a] + row * in->stride[a] * f->size, rows[a], n * f->size); }
+            if (in->at[a]) { put_row(in, a, row, rows[a]); }
         }
     }
 }

@@ -28,7 +28,10 @@ static int is_null_wrong(const input *in) {
 
 static int is_shape_wrong(const input *in) {
     const mmax_shape *s = &in->c.s;
+    size_t inputs = (size_t)in->has_q;
     if (!in->sound) { return 1; }
+    for (int a = GY; a < ARRAYS; ++a) { inputs += (size_t)has(in->f, 1u << a); }
+    if (s->inner > 1 && !has(in->f, ELEMENTWISE | BY_PLACE) && s->cols > 12288 / in->f->size / inputs) { return 1; }
     for (size_t row = 0; row < s->rows; ++row) {
         if (length_of(s, row) > s->cols || start_of(s, row) > length_of(s, row)) { return 1; }
     }
@@ -41,7 +44,7 @@ static int is_attention_wrong(const input *in) {
     const function *f = in->f;
     const mmax_attention *a = in->c.s.attention;
     if (!a || ignores_attention(f)) { return 0; }
-    if (f->kind == LOSS || !(a->masked <= 0) || (a->sinks && !has(f, TAKES_SINKS))) { return 1; }
+    if (f->kind == LOSS || in->c.s.inner > 1 || !(a->masked <= 0) || (a->sinks && !has(f, TAKES_SINKS))) { return 1; }
     for (size_t h = 0; h <= head_of(in, in->c.s.rows - 1); ++h) {
         if ((a->scales && is_scale_wrong(a->scales[h])) || (a->slopes && !fits(f, a->slopes[h])) ||
             (a->sinks && !(a->sinks[h] <= DBL_MAX))) {
@@ -85,9 +88,9 @@ static int is_param_wrong(const input *in) {
 
 /* Whether rows of two arrays of T with equal stride touch. */
 static int rows_touch(const input *in, int a, int b) {
-    size_t size = in->f->size, width = in->c.s.cols * size;
-    for (size_t i = 0; i < rows_of(in, a); ++i) {
-        for (size_t j = 0; j < rows_of(in, b); ++j) {
+    size_t size = in->f->size, inner = in->c.s.inner > 1 ? in->c.s.inner : 1, width = in->c.s.cols * inner * size;
+    for (size_t i = 0; i < rows_of(in, a) / inner; ++i) {
+        for (size_t j = 0; j < rows_of(in, b) / inner; ++j) {
             uintptr_t p = (uintptr_t)in->at[a] + i * in->stride[a] * size,
                       q = (uintptr_t)in->at[b] + j * in->stride[b] * size;
             if (p < q ? q - p < width : p - q < width) { return 1; }

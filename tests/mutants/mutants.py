@@ -60,18 +60,30 @@ m("alias: any two outputs may be one", "return p == q ? !is_input :", "return p 
 m("alias: outputs are not compared with bias and q", "arrays[i].p && j < 10; ++j) { /* bias",
   "arrays[i].p && j < 10; j = j == 3 ? 6 : j + 1) { /* bias", "attention special_cases losses")
 m("alias: a loss is compared as one double", "a->needs & MMAX_PER_CALL ? 1 : per_row", "1", "special_cases losses")
-m("order: parameters before shapes", "if (s->cols > limit || rows >",
-  "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit || rows >",
+m("order: parameters before shapes", "if (s->cols > limit / inner || rows",
+  "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit / inner || rows",
   "special_cases api")
 m("order: aliases before ends", "for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of",
   "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; }\n"
   "    for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of", "special_cases api")
-m("shape: strides of one row of bias or q matter", "count == 1 ? s->cols : arrays[i].stride;",
+m("shape: strides of one row of bias or q matter", "count * inner == 1 ? width : arrays[i].stride;",
   "arrays[i].stride;",
   "attention losses")
-m("shape: a stride below cols passes", "(stride < s->cols || (count", "(stride + 1 < s->cols || (count",
+m("shape: a stride below cols passes", "(stride < width || (count", "(stride + 1 < width || (count",
   "special_cases")
-m("shape: sizes may overflow", "count > 1 && stride > (limit - s->cols) / (count - 1)", "0", "special_cases")
+m("shape: sizes may overflow", "count > 1 && stride > (limit - width) / (count - 1)", "0", "special_cases")
+m("interleaved: rows need be no multiple", " || rows % inner != 0", "", "axis")
+m("interleaved: rows may be too long for the tile", "s->cols > mmax_tile_of(a, size)", "0", "axis")
+m("interleaved: attention passes", "(inner > 1 || !mmax_check_attention", "(!mmax_check_attention", "axis")
+m("interleaved: a block's stride is not looked at", "count * inner == 1 ? width", "count == 1 ? width", "axis")
+m("interleaved: entries that are not active are read", "const int by_one = !write && (tile->starts || tile->ends);",
+  "const int by_one = 0;", "axis")
+m("interleaved: rows of the next block go on in this one", ": inner - in_block < left ? inner - in_block : left", ": left",
+  "axis")
+m("interleaved: starts are forgotten", "&piece[0] : s->starts ? s->starts + row : NULL", "&piece[0] : NULL", "axis")
+m("interleaved: pieces end where the row does", "tile.s.ends = n < s->cols ? &piece[1] : tile.s.ends;", "", "axis")
+m("interleaved: weights of rows stay behind", "(const double *)mmax_at(t->weights, row * sizeof *t->weights)",
+  "t->weights", "axis")
 m("shape: a length of cols + 1 passes", "mmax_end_of(s, r) > s->cols ||", "mmax_end_of(s, r) > s->cols + 1 ||",
   "special_cases")
 m("shape: a start past the end passes", " || mmax_start_of(s, r) > mmax_end_of(s, r)) {", ") {",
