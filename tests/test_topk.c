@@ -24,7 +24,7 @@ typedef struct topk_type {
 #define ADAPT(T)                                                                                                      \
     static mmax_status topk_##T(void *y, const void *x, size_t k, mmax_shape s) { return mmax_topk_##T(y, x, k, s); } \
     static mmax_status pick_##T(void *w, uint32_t *i, const void *x, size_t k, int all, mmax_shape s) {               \
-        return mmax_topk_select_##T(w, i, x, k, all, s);                                                              \
+        return mmax_topk_select_##T(w, i, x, NULL, k, all, s);                                                              \
     }                                                                                                                 \
     static mmax_status softmax_##T(void *y, const void *x, mmax_shape s) { return mmax_softmax_##T(y, x, s); }        \
     static mmax_status backward_##T(void *gx, const void *gy, const void *y, mmax_shape s) {                          \
