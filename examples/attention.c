@@ -47,15 +47,17 @@ struct rows {
     uint32_t starts[ROWS], ends[ROWS];
     real distance[CAPACITY * CAPACITY]; /* the bias, which the slopes multiply */
     real scores[ROWS * CAPACITY], weights[ROWS * CAPACITY];
+    double lse[ROWS];               /* of softmax and multimax */
     real gradient[ROWS * CAPACITY]; /* of the weights and then, in their place, of the scores */
 };
 
 static void prepare(struct rows *rows, const struct tensors *in, const struct attention *a) {
     static const double slopes[HEADS] = {1.0 / 4, 1.0 / 16, 1.0 / 64, 1.0 / 256}; /* ALiBi's of four heads */
     size_t keys = a->past + a->queries;
-    rows->extra = (mmax_attention){.head_rows = BATCH * a->queries, .scales = in->scales, .slopes = slopes};
+    rows->extra = (mmax_attention){.head_rows = BATCH * a->queries, .scales = in->scales};
     rows->extra.sinks = a->sinks ? in->sinks : NULL;
     rows->extra.bias = a->alibi ? rows->distance : NULL;
+    rows->extra.slopes = a->alibi ? slopes : NULL;
     rows->extra.bias_rows = a->queries, rows->extra.bias_stride = CAPACITY; /* for all heads and sequences */
     rows->shape = mmax_rows(HEADS * BATCH * a->queries, keys);
     rows->shape.x_stride = rows->shape.y_stride = rows->shape.gx_stride = rows->shape.gy_stride = CAPACITY;
@@ -115,8 +117,8 @@ static mmax_status forward(real *out, struct rows *rows, const struct tensors *i
     prepare(rows, in, a);
     dots(x, in->q, in->k, rows, a);
     switch (a->function) {
-    case SOFTMAX: status = MMAX(softmax)(y, x, rows->shape); break;
-    case MULTIMAX: status = MMAX(multimax)(y, x, &a->sigma, rows->shape); break;
+    case SOFTMAX: status = MMAX(softmax_lse)(y, rows->lse, x, rows->shape); break;
+    case MULTIMAX: status = MMAX(multimax_lse)(y, rows->lse, x, &a->sigma, rows->shape); break;
     case EVSOFTMAX: status = MMAX(evsoftmax)(y, x, 1e-6, rows->shape); break;
     case SPARSEMAX: status = MMAX(sparsemax)(y, x, rows->shape); break;
     case ENTMAX15: status = MMAX(entmax15)(y, x, rows->shape); break;
@@ -131,7 +133,8 @@ static mmax_status backward(struct tensors *to, struct rows *rows, const real *g
                             const struct attention *a) {
     real *x = rows->scores, *y = rows->weights, *g = rows->gradient;
     dots(g, gout, in->v, rows, a);
-    mmax_status status = a->sinks ? MMAX(sink_gradient)(to->sinks, g, y, rows->shape) : MMAX_OK;
+    const double *lse = a->function == EVSOFTMAX ? NULL : rows->lse;
+    mmax_status status = a->sinks ? MMAX(sink_gradient)(to->sinks, g, y, lse, rows->shape) : MMAX_OK;
     if (status != MMAX_OK) { return status; }
     switch (a->function) {
     case SOFTMAX: status = MMAX(softmax_backward)(g, g, y, rows->shape); break;

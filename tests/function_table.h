@@ -35,8 +35,9 @@ typedef struct call {
     mmax_targets t;
     mmax_shape s;
     struct {
-        double *gradient; /* of epsilon as alpha or q, or NULL */
-        size_t k;         /* of topk and topk_select */
+        double *gradient;  /* of epsilon as alpha or q, or NULL */
+        const double *lse; /* of sink_gradient, or NULL */
+        size_t k;          /* of topk and topk_select */
         uint32_t *index;
         int over_all;
         uint64_t seed, first_row; /* of gumbel */
@@ -202,12 +203,12 @@ static const function functions[] = {FUNCTIONS(f32, 4) OTHER_FUNCTIONS(f32, 4),
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)
 
 /* What belongs to attention is apart: functions that are variants of others, elementwise, or add to a value a head. */
-#define MORE_ADAPTERS(T)                                                         \
-    ADAPTER(softmax_lse, T, c->array[OUT], c->per_row, c->array[X], c->s)        \
-    ADAPTER(multimax_lse, T, c->array[OUT], c->per_row, c->array[X], c->p, c->s) \
-    ADAPTER(scale_gradient, T, c->per_row, c->array[GY], c->array[X], c->s)      \
-    ADAPTER(sink_gradient, T, c->per_row, c->array[GY], c->array[Y], c->s)       \
-    ADAPTER(softcap, T, c->array[OUT], c->array[X], c->epsilon, c->s)            \
+#define MORE_ADAPTERS(T)                                                               \
+    ADAPTER(softmax_lse, T, c->array[OUT], c->per_row, c->array[X], c->s)              \
+    ADAPTER(multimax_lse, T, c->array[OUT], c->per_row, c->array[X], c->p, c->s)       \
+    ADAPTER(scale_gradient, T, c->per_row, c->array[GY], c->array[X], c->s)            \
+    ADAPTER(sink_gradient, T, c->per_row, c->array[GY], c->array[Y], c->own.lse, c->s) \
+    ADAPTER(softcap, T, c->array[OUT], c->array[X], c->epsilon, c->s)                  \
     ADAPTER(softcap_backward, T, c->array[OUT], c->array[GY], c->array[Y], c->epsilon, c->s)
 MORE_ADAPTERS(f32)
 MORE_ADAPTERS(f64)

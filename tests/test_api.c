@@ -13,6 +13,14 @@ static void test_shapes(void) {
         const int32_t index[1] = {3};
         mmax_shape row = mmax_row(7), rows = mmax_rows(5, 7);
         mmax_targets t = mmax_labels(index);
+        const mmax_attention none = mmax_attention_none();
+        const mmax_multimax_grads gp = mmax_grads_zero();
+        CHECK(none.head_rows == 0 && !none.scales && !none.bias && none.bias_rows == 0 && none.bias_stride == 0 &&
+                  !none.slopes && !none.sinks && none.masked == 0,
+              "mmax_attention_none");
+        for (int i = 0; i < 2; ++i) {
+            CHECK(gp.t_b[i] == 0 && gp.t_d[i] == 0 && gp.b[i] == 0 && gp.d[i] == 0, "mmax_grads_zero");
+        }
         CHECK(row.rows == 1 && row.cols == 7, "%u x %u", (unsigned)row.rows, (unsigned)row.cols);
         CHECK(rows.rows == 5 && rows.cols == 7, "%u x %u", (unsigned)rows.rows, (unsigned)rows.cols);
         CHECK(row.ends == NULL && rows.ends == NULL, "lengths are not NULL");
@@ -171,15 +179,27 @@ static void test_status_strings(void) {
             const char *text = mmax_status_string((mmax_status)k);
             CHECK(text != NULL && strlen(text) > 1, "status %d", k);
         }
-        for (int k = MMAX_OK; k <= MMAX_ERR_ISA; ++k) {
+        for (int k = MMAX_OK; k <= MMAX_ERR_ATTENTION; ++k) {
             for (int other = MMAX_OK; other < k; ++other) {
                 CHECK(strcmp(mmax_status_string((mmax_status)k), mmax_status_string((mmax_status)other)) != 0,
                       "%d and %d read the same", k, other);
             }
         }
         CHECK(mmax_status_string((mmax_status)0x7fffffff) != NULL, "INT_MAX");
+        CHECK(strstr(mmax_status_string(MMAX_ERR_ALIAS), "same pointer") &&
+                  strstr(mmax_status_string(MMAX_ERR_ALIAS), "same stride"),
+              "what being an input means");
+        CHECK(strstr(mmax_status_string(MMAX_ERR_SCALE), "scales") &&
+                  strstr(mmax_status_string(MMAX_ERR_TARGETS), "label_smoothing") &&
+                  strstr(mmax_status_string(MMAX_ERR_TARGETS), "grad_scale") &&
+                  strstr(mmax_status_string(MMAX_ERR_TARGETS), "weights") &&
+                  strstr(mmax_status_string(MMAX_ERR_TARGETS), "index") &&
+                  strstr(mmax_status_string(MMAX_ERR_ATTENTION), "slopes") &&
+                  strstr(mmax_status_string(MMAX_ERR_ATTENTION), "sinks") &&
+                  strstr(mmax_status_string(MMAX_ERR_ATTENTION), "masked"),
+              "the fields are not named");
         CHECK(MMAX_OK == 0 && MMAX_ERR_NULL == 1 && MMAX_ERR_SHAPE == 2 && MMAX_ERR_PARAM == 3 && MMAX_ERR_ALIAS == 4 &&
-                  MMAX_ERR_ISA == 5,
+                  MMAX_ERR_ISA == 5 && MMAX_ERR_SCALE == 6 && MMAX_ERR_TARGETS == 7 && MMAX_ERR_ATTENTION == 8,
               "the numbers are part of the interface");
     }
 }

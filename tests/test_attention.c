@@ -1910,12 +1910,12 @@ static void refusals(const function *f) {
     if (f->kind == LOSS) {
         c = small_call(f, &a);
         c.s.attention = &a;
-        refuse(f, &c, MMAX_ERR_PARAM, "attention, all zero");
+        refuse(f, &c, MMAX_ERR_ATTENTION, "attention, all zero");
         a.scales = values;
-        refuse(f, &c, MMAX_ERR_PARAM, "attention with scales");
+        refuse(f, &c, MMAX_ERR_ATTENTION, "attention with scales");
         c = small_call(f, &a);
         c.t.q = q_storage;
-        refuse(f, &c, MMAX_ERR_PARAM, "index and q");
+        refuse(f, &c, MMAX_ERR_TARGETS, "index and q");
         c.t.index = NULL;
         refuse(f, &c, MMAX_OK, "q");
         c.t.q_stride = 7;
@@ -1938,7 +1938,7 @@ static void refusals(const function *f) {
             c = small_call(f, &a);
             values[3] = double_of(bad_weights[k]);
             c.t.weights = values;
-            refuse(f, &c, MMAX_ERR_PARAM, "a weight that is negative or not finite");
+            refuse(f, &c, MMAX_ERR_TARGETS, "a weight that is negative or not finite");
             values[3] = 1;
         }
         c = small_call(f, &a);
@@ -1950,7 +1950,7 @@ static void refusals(const function *f) {
         starts[2] = 0;
         starts[3] = 5;
         c.s.starts = starts;
-        refuse(f, &c, MMAX_ERR_PARAM, "a class before its start");
+        refuse(f, &c, MMAX_ERR_TARGETS, "a class before its start");
         starts[3] = 4;
         refuse(f, &c, MMAX_OK, "a class at its start");
         index_storage[3] = -7;
@@ -1959,7 +1959,7 @@ static void refusals(const function *f) {
         c = small_call(f, &a);
         lengths[3] = 4;
         c.s.ends = lengths;
-        refuse(f, &c, MMAX_ERR_PARAM, "a class at the length");
+        refuse(f, &c, MMAX_ERR_TARGETS, "a class at the length");
         lengths[3] = 5;
         refuse(f, &c, MMAX_OK, "a class below the length");
         c = small_call(f, &a);
@@ -1975,12 +1975,12 @@ static void refusals(const function *f) {
         a.head_rows = 2;
         a.scales = values;
         values[1] = scales_out[k];
-        refuse(f, &c, MMAX_ERR_PARAM, "a scale out of range");
+        refuse(f, &c, MMAX_ERR_SCALE, "a scale out of range");
         a.head_rows = 0;
         refuse(f, &c, MMAX_OK, "a scale out of range of a head that there is not");
         values[1] = double_of(not_finite[k % 3]);
         a.head_rows = 3;
-        refuse(f, &c, MMAX_ERR_PARAM, "a scale not finite in the last head");
+        refuse(f, &c, MMAX_ERR_SCALE, "a scale not finite in the last head");
         values[1] = 1;
     }
     for (size_t k = 0; k < COUNT(not_finite); ++k) {
@@ -1989,7 +1989,7 @@ static void refusals(const function *f) {
         a.slopes = values;
         a.bias = bias_storage;
         values[1] = double_of(not_finite[k]);
-        refuse(f, &c, MMAX_ERR_PARAM, "a slope not finite");
+        refuse(f, &c, MMAX_ERR_ATTENTION, "a slope not finite");
         values[1] = 1;
         refuse(f, &c, MMAX_OK, "slopes");
         values[2] = double_of(not_finite[k]);
@@ -2004,17 +2004,17 @@ static void refusals(const function *f) {
         refuse(f, &c,
                takes_sinks(f) && k == 0                 ? MMAX_OK
                : strstr(f->name, "_gradient") && k == 0 ? MMAX_OK
-                                                        : MMAX_ERR_PARAM,
+                                                        : MMAX_ERR_ATTENTION,
                k == 0 ? "sinks" : "a sink that is NaN or +inf");
         values[1] = 1;
     }
     c = small_call(f, &a);
     a.masked = 1e-300;
-    refuse(f, &c, MMAX_ERR_PARAM, "masked > 0");
+    refuse(f, &c, MMAX_ERR_ATTENTION, "masked > 0");
     a.masked = double_of(0x7ff8000000000000);
-    refuse(f, &c, MMAX_ERR_PARAM, "masked NaN");
+    refuse(f, &c, MMAX_ERR_ATTENTION, "masked NaN");
     a.masked = double_of(0x7ff0000000000000);
-    refuse(f, &c, MMAX_ERR_PARAM, "masked +inf");
+    refuse(f, &c, MMAX_ERR_ATTENTION, "masked +inf");
     a.masked = double_of(0x8000000000000000);
     refuse(f, &c, MMAX_OK, "masked -0");
     a.masked = 0;
@@ -2048,6 +2048,44 @@ static void refusals(const function *f) {
         refuse(f, &c, MMAX_OK, "y NULL");
         c.array[X] = NULL;
         refuse(f, &c, MMAX_ERR_NULL, "x NULL");
+    }
+}
+
+/* Small weights of sinks: 1 - sum y has no digits of them. */
+static void check_sinks_by_lse(size_t size) {
+    const function *f = function_named(size == 4 ? "softmax_f32" : "softmax_f64");
+    const function *lse_of = more_named("softmax_lse", size), *g = more_named("sink_gradient", size);
+    double sinks[6] = {-12, -20, 3, 0, -60, 5}, lse[7], got[6];
+    mmax_attention a = mmax_attention_none();
+    const size_t n = 40, rows = 7;
+    sinks[3] = double_of(0xfff0000000000000);
+    FOR_EACH_ISA(isa) {
+        call c = call_of(f, rows, n, NORMAL_4, 77);
+        wide wanted[6] = {0}, magnitude[6] = {0};
+        a.sinks = sinks;
+        a.head_rows = 1;
+        c.s.rows = 6;
+        c.s.attention = &a;
+        for (size_t i = 0; i < n; ++i) { set_special(f, storage[X], 5 * n + i, MINUS_INF); } /* nothing but the sink */
+        c.array[OUT] = storage[Y];
+        c.per_row = lse;
+        CHECK(lse_of->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t r = 0; r < 6; ++r) {
+            for (size_t i = 0; i < n; ++i) {
+                const wide term = get(f, storage[Y], r * n + i) * (wide)get(f, storage[GY], r * n + i);
+                wanted[r] -= term * expl(sinks[r] - (wide)lse[r]);
+                magnitude[r] += fabsl(term * expl(sinks[r] - (wide)lse[r]));
+            }
+            got[r] = 0;
+        }
+        c.array[OUT] = storage[OUT];
+        c.own.lse = lse;
+        c.per_row = got;
+        CHECK(g->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t r = 0; r < 6; ++r) {
+            CHECK(fabsl(got[r] - wanted[r]) <= 1e-14L * magnitude[r], AT ", sink %g: gradient %.17g, not %.17Lg",
+                  AT_ARGS(f, n), sinks[r], got[r], wanted[r]);
+        }
     }
 }
 
@@ -2291,6 +2329,10 @@ int main(int argc, char **argv) {
     TEST("soft caps") {
         softcap_functions(4);
         softcap_functions(8);
+    }
+    TEST("the gradient of a sink whose weight is small does not cancel, where lse is given") {
+        check_sinks_by_lse(4);
+        check_sinks_by_lse(8);
     }
     TEST("losses with weights, distributions and starts") {
         differences = differences_skipped = 0;

@@ -13,7 +13,7 @@
 #endif
 
 #define UNLIKE_ADAPTERS(T)                                                                             \
-    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], c->own.k, c->own.over_all, c->s) \
+    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], NULL, c->own.k, c->own.over_all, c->s) \
     ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)
 UNLIKE_ADAPTERS(f32)
 UNLIKE_ADAPTERS(f64)
@@ -298,7 +298,7 @@ static void test_refusals(void) {
             expect(f, &c, MMAX_ERR_SHAPE, "cols * inner beyond size_t");
             c = small_call(f, 4);
             c.s.attention = &none;
-            expect(f, &c, ignores ? MMAX_OK : MMAX_ERR_PARAM, "attention");
+            expect(f, &c, ignores ? MMAX_OK : MMAX_ERR_ATTENTION, "attention");
             if (longest_of(f, 0) != SIZE_MAX) {
                 c = small_call(f, 12);
                 c.s.cols = longest_of(f, 0) + 1;

@@ -595,6 +595,201 @@ static void check_after_masks(const function *f, const mmax_multimax_params *p, 
     FOR_EACH_FUNCTION(f) \
         if (f->kind == LOSS)
 
+/* ==== any magnitude ==== */
+
+/* `rows` rows of x, loss and gx of a loss, by class or by the same targets as q. */
+static call extreme_call(const function *f, size_t rows, size_t n, const double *x, int by_q) {
+    call c = call_of(f, rows, n, NORMAL_1, 5);
+    for (size_t i = 0; i < rows * n; ++i) {
+        if (x && !(x[i] >= -DBL_MAX)) { set_special(f, c.array[X], i, MINUS_INF); }
+        if (x && x[i] >= -DBL_MAX) { set(f, c.array[X], i, x[i]); }
+        set(f, storage[Y], i, 0);
+    }
+    for (size_t r = 0; r < rows; ++r) {
+        index_storage[r] = (int32_t)(r % n);
+        set(f, storage[Y], r * n + r % n, 1);
+    }
+    if (by_q) { c.t = mmax_distributions(storage[Y]); }
+    return c;
+}
+
+#define BY        ", by %s: "
+#define BY_ARG(q) ((q) ? "q" : "class")
+
+static void test_shifted_scores(void) {
+    TEST("label smoothing: a score that overflows where the largest is taken off it, or in sigma, is no mask") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (int k = 0; k < 8; ++k) {
+                    const int by_q = k & 1, steep = k >> 1 & 1;
+                    const size_t n = k & 4 ? 40 : 4;
+                    mmax_multimax_params p = mmax_multimax_identity(f->order ? f->order : 1);
+                    double x[40], slope = 1, top = largest(f);
+                    call c;
+                    if (f->kind != LOSS || (steep && f->order != 2)) { continue; }
+                    for (size_t i = 0; i < n; ++i) { x[i] = -INFINITY; }
+                    x[0] = steep ? 1 : 0.6 * top;
+                    x[1] = steep ? -sqrt(top) * 8 : -0.9 * top;
+                    x[n - 1] = 0;
+                    if (steep) { p.t_b[1] = 2, slope = 1 - 2 * x[1]; }
+                    c = extreme_call(f, 1, n, x, by_q);
+                    c.p = &p;
+                    c.t.label_smoothing = 0.3;
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                    CHECK(fabs(get(f, c.array[OUT], 1) + 0.1 * slope) <= 1e-6 * slope, AT BY "gx is %g, not %g",
+                          AT_ARGS(f, n), BY_ARG(by_q), get(f, c.array[OUT], 1), -0.1 * slope);
+                    CHECK(get_bits(f, c.array[OUT], 2) == 0, AT BY "the gradient of a mask is %g", AT_ARGS(f, n),
+                          BY_ARG(by_q), get(f, c.array[OUT], 2));
+                }
+    }
+}
+
+static void compare_targets(const function *f, size_t n, double smoothing, double scale) {
+    const double rel = f->size == 4 ? 2e-6 : 2e-13, abs_ = f->size == 4 ? 5e-7 : 1e-14;
+    enum { FEW = 5 };
+    double loss[FEW];
+    FOR_EACH_ISA(isa) {
+        call c = extreme_call(f, FEW, n, NULL, 0), q;
+        for (size_t r = 0; r < FEW; ++r) {
+            for (size_t i = 0; i < n; ++i) {
+                double x = get(f, c.array[X], r * n + i);
+                set(f, c.array[X], r * n + i,
+                    r == 0   ? x
+                    : r == 1 ? x * 100
+                    : r == 2 ? -1.8e36 * (1 + (double)i / 64)
+                    : r == 3 ? largest(f) * (2 * random_uniform() - 1)
+                             : -largest(f) * random_uniform());
+            }
+        }
+        c.s.scale = scale;
+        c.t.label_smoothing = smoothing;
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        memcpy(loss, row_storage, sizeof loss);
+        memcpy(long_out, storage[OUT], FEW * n * f->size);
+        q = c;
+        q.t = mmax_distributions(storage[Y]);
+        q.t.label_smoothing = smoothing;
+        CHECK(f->run(&q) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t r = 0; r < FEW; ++r) {
+            CHECK(bits_of(loss[r]) == bits_of(row_storage[r]) ||
+                      fabs(loss[r] - row_storage[r]) <= fmax(abs_, rel * loss[r]),
+                  AT ", row %u, smoothing %g, scale %g: loss %.17g by class, %.17g by q", AT_ARGS(f, n), (unsigned)r,
+                  smoothing, scale, loss[r], row_storage[r]);
+            for (size_t i = r * n; i < (r + 1) * n; ++i) {
+                double a = get(f, long_out, i), b = get(f, storage[OUT], i);
+                double slope = f->order == 2 ? fabs(a) : (f->order ? 2 : 1) * scale;
+                CHECK(get_bits(f, long_out, i) == get_bits(f, storage[OUT], i) ||
+                          fabs(a - b) <= 8 * rel * (slope + scale),
+                      AT ", row %u, smoothing %g, scale %g: gx[%u] %.9g by class, %.9g by q", AT_ARGS(f, n),
+                      (unsigned)r, smoothing, scale, (unsigned)(i - r * n), a, b);
+            }
+        }
+    }
+}
+
+static void test_same_targets(void) {
+    TEST("the same target as a class and as q: the same loss and gx, at any magnitude") {
+        static const size_t lengths[] = {1, 2, 8, 33, 100};
+        FOR_EACH_FUNCTION(f)
+            for (size_t k = 0; f->kind == LOSS && k < COUNT(lengths); ++k) {
+                for (int j = 0; j < 8; ++j) {
+                    static const double by[] = {1, 256, 1e-12, 1e18};
+                    compare_targets(f, lengths[k], j & 4 ? 0.3 : 0, by[j % 4]);
+                }
+            }
+    }
+}
+
+static void test_infinite_gradients(void) {
+    TEST("an overflowing grad_scale * weight * scale: infinite where y - q is not 0, 0 at masks and where both are 0") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (int k = 0; f->kind == LOSS && k < 64; ++k) {
+                    const int by_q = k & 1, sign = k & 2 ? -1 : 1, smooth = k >> 2 & 1, by_scale = k >> 3 & 1,
+                              in_place = k >> 5;
+                    const size_t n = k & 16 ? 50 : 4;
+                    const double scale = by_scale ? 1024 : 1, weight[1] = {by_scale ? 1 : 1e10};
+                    mmax_multimax_params p = mmax_multimax_identity(f->order ? f->order : 1);
+                    double x[50], gp[8];
+                    call c;
+                    for (size_t i = 0; i < n; ++i) { x[i] = -INFINITY; }
+                    x[0] = 3 / scale;
+                    x[1] = -2000 / scale;
+                    x[n - 1] = 2.5 / scale;
+                    c = extreme_call(f, 1, n, x, by_q);
+                    c.p = &p;
+                    c.s.scale = scale;
+                    c.t.weights = weight;
+                    c.t.grad_scale = sign * 0.9 * largest(f);
+                    c.t.label_smoothing = smooth ? 0.3 : 0;
+                    if (in_place) { c.array[OUT] = c.array[X]; }
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                    CHECK(is_special(f, c.array[OUT], 0, sign > 0 ? MINUS_INF : PLUS_INF) &&
+                              is_special(f, c.array[OUT], n - 1, sign > 0 ? PLUS_INF : MINUS_INF),
+                          AT BY "gx %g and %g, sign %d, smoothing %d", AT_ARGS(f, n), BY_ARG(by_q),
+                          get(f, c.array[OUT], 0), get(f, c.array[OUT], n - 1), sign, smooth);
+                    CHECK(smooth ? is_special(f, c.array[OUT], 1, sign > 0 ? MINUS_INF : PLUS_INF)
+                                 : get_bits(f, c.array[OUT], 1) == 0,
+                          AT BY "gx of no weight is %g", AT_ARGS(f, n), BY_ARG(by_q), get(f, c.array[OUT], 1));
+                    CHECK(get_bits(f, c.array[OUT], 2) == 0, AT BY "gx of a mask is %g", AT_ARGS(f, n), BY_ARG(by_q),
+                          get(f, c.array[OUT], 2));
+                    memcpy(gp, c.gp, sizeof gp);
+                    for (int i = 0; i < 8; ++i) {
+                        CHECK(!is_nan_double(gp[i]), AT BY "gp[%d] is NaN", AT_ARGS(f, n), BY_ARG(by_q), i);
+                    }
+                }
+    }
+}
+
+static void test_bad_targets(void) {
+    TEST("NaN, +inf or a negative q at an active entry: a NaN row; at a mask it is nothing, but where it is above 0") {
+        static const size_t lengths[] = {3, 8, 33, 64, 100, 300};
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; f->kind == LOSS && k < COUNT(lengths) * 6 * 8; ++k) {
+                    const int bad = (int)(k / 8 % 6), at_mask = k & 1, smooth = k >> 1 & 1, in_place = k >> 2 & 1;
+                    const size_t n = lengths[k / 48], at_entry = 2 * n + 1 + k % (n - 1);
+                    const int nothing = at_mask && bad != PLUS_INF && bad != SPECIALS;
+                    double loss, expected;
+                    mmax_multimax_grads clean;
+                    call c = extreme_call(f, 3, n, NULL, 1);
+                    c.t.label_smoothing = smooth ? 0.2 : 0;
+                    index_storage[2] = 0; /* of row 2 */
+                    set(f, storage[Y], 2 * n + 2 % n, 0);
+                    set(f, storage[Y], 2 * n, 1);
+                    if (at_mask) { set_special(f, c.array[X], at_entry, MINUS_INF); }
+                    if (in_place) { memcpy(long_x, storage[X], 3 * n * f->size); }
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                    expected = row_storage[2];
+                    clean = gp_storage;
+                    memcpy(long_out, storage[OUT], 3 * n * f->size);
+                    memset(&gp_storage, 0, sizeof gp_storage);
+                    if (bad == PLUS_INF || bad == QUIET_NAN || bad == MINUS_INF || bad == NEGATIVE_NAN) {
+                        set_special(f, storage[Y], at_entry, (special)bad);
+                    } else {
+                        set(f, storage[Y], at_entry, bad == SIGNALLING_NAN ? -0.25 : -smallest_normal(f));
+                    }
+                    if (in_place) { c.array[OUT] = c.array[X]; }
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                    loss = row_storage[2];
+                    for (size_t i = 0; i < 3 * n; ++i) {
+                        const int is_bad = i >= 2 * n && !at_mask;
+                        const uint64_t want = is_bad ? special_bits(f, QUIET_NAN) : get_bits(f, long_out, i);
+                        CHECK(get_bits(f, c.array[OUT], i) == want || (i >= 2 * n && at_mask && !nothing),
+                              AT ": q of kind %d at %u makes gx[%u] %g", AT_ARGS(f, n), bad,
+                              (unsigned)(at_entry - 2 * n), (unsigned)i, get(f, c.array[OUT], i));
+                    }
+                    CHECK(nothing ? bits_of(loss) == bits_of(expected)
+                                  : bits_of(loss) == (at_mask ? 0x7ff0000000000000 : 0x7ff8000000000000),
+                          AT ": q of kind %d, masked %d: loss %g, else %g", AT_ARGS(f, n), bad, at_mask, loss,
+                          expected);
+                    CHECK(!has(f, HAS_GP) || (at_mask ? !nothing || memcmp(&clean, &gp_storage, sizeof clean) == 0
+                                                      : is_nan_double(gp_storage.b[0])),
+                          AT ": gp", AT_ARGS(f, n));
+                }
+    }
+}
+
 int main(void) {
     TEST("loss, gx and gp for every law, length, scale, smoothing, mask and instruction set") {
         FOR_EACH_LOSS(f) {
@@ -1040,5 +1235,9 @@ int main(void) {
                       expected);
             }
     }
+    test_shifted_scores();
+    test_same_targets();
+    test_infinite_gradients();
+    test_bad_targets();
     return check_report();
 }

@@ -548,14 +548,14 @@ static void test_calls(void) {
         CHECK(mmax_entmax_backward_f64(none, none, x, x, 1, s) == MMAX_ERR_NULL, "no output");
         CHECK(mmax_entmax_backward_f64(y, y + 1, x, x, 1.25, s) == MMAX_ERR_ALIAS, "gradient of alpha in gx");
         CHECK(mmax_entmax_loss_f64(&gradient, y, x, 9, mmax_labels(index), s) == MMAX_ERR_PARAM, "alpha");
-        CHECK(mmax_entmax_loss_f64(&gradient, y, x, 1.25, mmax_labels(index), with_sinks) == MMAX_ERR_PARAM,
+        CHECK(mmax_entmax_loss_f64(&gradient, y, x, 1.25, mmax_labels(index), with_sinks) == MMAX_ERR_ATTENTION,
               "attention");
         CHECK(mmax_sparsehourglass_f64(y, x, 0, s) == MMAX_ERR_PARAM, "q = 0");
         CHECK(mmax_sparsehourglass_f64(y, x, nan, s) == MMAX_ERR_PARAM, "q is NaN");
         CHECK(mmax_sparsehourglass_backward_f64(y, &gradient, x, x, x, -1, s) == MMAX_ERR_PARAM, "q < 0");
         CHECK(mmax_sparsehourglass_backward_f64(y, &gradient, x, x, none, 1, s) == MMAX_ERR_NULL, "x");
-        CHECK(mmax_sigsoftmax_f64(y, x, with_sinks) == MMAX_ERR_PARAM, "sinks");
-        CHECK(mmax_entmax_f64(y, x, 1, with_sinks) == MMAX_ERR_PARAM, "sinks");
+        CHECK(mmax_sigsoftmax_f64(y, x, with_sinks) == MMAX_ERR_ATTENTION, "sinks");
+        CHECK(mmax_entmax_f64(y, x, 1, with_sinks) == MMAX_ERR_ATTENTION, "sinks");
         CHECK(mmax_sigsoftmax_backward_f64(y, x, none, x, s) == MMAX_ERR_NULL, "y");
         CHECK(mmax_gumbel_f64(none, 1, 0, s) == MMAX_ERR_NULL, "noise");
         s.y_stride = 1;

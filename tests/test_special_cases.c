@@ -505,14 +505,17 @@ static void test_losses(void) {
 /* ==== rows = 0 or cols = 0 ==== */
 
 static void test_nothing_to_do(void) {
-    TEST("rows = 0 or cols = 0: MMAX_OK before any other check, nothing touched, pointers may be NULL") {
+    TEST("rows = 0 or cols = 0: MMAX_OK before any other check, nothing touched but what belongs to a row, pointers "
+         "may be NULL") {
         static const size_t shapes[][2] = {{0, 0}, {0, 5}, {5, 0}, {0, SIZE_MAX}, {SIZE_MAX, 0}};
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 for (size_t k = 0; k < COUNT(shapes); ++k) {
                     const uint32_t lengths[5] = {9, 9, 9, 9, 9};
                     double four[ARRAYS] = {1, 2, 3, 4};
+                    const int by_row = shapes[k][0] > 0 && (f->kind == LOSS || f->kind == METRIC);
                     mmax_multimax_params bad = mmax_multimax_identity(7);
+                    mmax_status status = by_row && shapes[k][0] > 5 ? MMAX_ERR_SHAPE : MMAX_OK;
                     call c;
                     memset(&c, 0, sizeof c);
                     c.s.rows = shapes[k][0];
@@ -530,10 +533,21 @@ static void test_nothing_to_do(void) {
                     c.p = &bad;
                     c.epsilon = -3;
                     c.reference = -3;
+                    for (size_t r = 0; r < 5; ++r) { index_storage[r] = -1 - (int32_t)r; }
                     c.t.index = index_storage;
                     c.s.ends = lengths;
                     c.s.x_stride = c.s.y_stride = 1;
-                    CHECK(f->run(&c) == MMAX_OK, "%s with bad arguments, shape %u", f->name, (unsigned)k);
+                    if (by_row && status == MMAX_OK) {
+                        index_storage[3] = 0;
+                        CHECK(f->run(&c) == (f->kind == LOSS ? MMAX_ERR_TARGETS : MMAX_OK), "%s: a class", f->name);
+                        index_storage[3] = -1;
+                    }
+                    CHECK(f->run(&c) == status, "%s with bad arguments, shape %u", f->name, (unsigned)k);
+                    for (size_t r = 0; by_row && status == MMAX_OK && r < 5; ++r) {
+                        CHECK(bits_of(row_storage[r]) == (f->kind == LOSS ? 0 : 0x7ff8000000000000), "%s: %g a row",
+                              f->name, row_storage[r]);
+                        row_storage[r] = shadow[0][r];
+                    }
                     CHECK(four[0] == 1 && four[1] == 2 && four[2] == 3 && four[3] == 4, "%s: an array changed",
                           f->name);
                     CHECK(memcmp(shadow[0], row_storage, sizeof row_storage) == 0, "%s: values per row changed",
@@ -1590,7 +1604,7 @@ static void check_bad_params(const function *f, call c) {
 }
 
 static void test_param_errors(void) {
-    TEST("scale, order, a parameter not finite as a T, epsilon, reference, smoothing, grad_scale: MMAX_ERR_PARAM") {
+    TEST("scale, order, a parameter not finite as a T, epsilon, reference, smoothing, grad_scale: what is wrong") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
                 const call good = call_of(f, 2, 7, NORMAL_1, 34);
@@ -1607,7 +1621,7 @@ static void test_param_errors(void) {
                                          ldexp(1 + DBL_EPSILON, 60)};
                 for (size_t k = 0; k < COUNT(scales); ++k) {
                     c.s.scale = scales[k];
-                    check_refused(f, &c, MMAX_ERR_PARAM, "scale outside [2^-60, 2^60]");
+                    check_refused(f, &c, MMAX_ERR_SCALE, "scale outside [2^-60, 2^60]");
                 }
                 c = good;
                 for (int k = -60; k <= 60; k += 120) {
@@ -1651,17 +1665,17 @@ static void test_param_errors(void) {
                     for (size_t k = 0; k < COUNT(smoothings); ++k) {
                         c = good;
                         c.t.label_smoothing = smoothings[k];
-                        check_refused(f, &c, MMAX_ERR_PARAM, "label_smoothing outside [0,1)");
+                        check_refused(f, &c, MMAX_ERR_TARGETS, "label_smoothing outside [0,1)");
                     }
                     for (size_t k = 0; k < NOT_FINITE; ++k) {
                         c = good;
                         c.t.grad_scale = not_finite(k);
-                        check_refused(f, &c, MMAX_ERR_PARAM, "a grad_scale that is not finite");
+                        check_refused(f, &c, MMAX_ERR_TARGETS, "a grad_scale that is not finite");
                     }
                 }
             }
     }
-    TEST("of several errors the first one of the list is reported: NULL, shape, parameter, alias") {
+    TEST("of several errors the first one of the list is reported: NULL, shape, scale, alias") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
                 static const uint32_t lengths[2] = {7, 8};
@@ -1676,12 +1690,12 @@ static void test_param_errors(void) {
                 c.array[in] = storage[in];
                 check_refused(f, &c, MMAX_ERR_SHAPE, "a call with all arrays, in which all else is wrong");
                 c.s.ends = NULL;
-                check_refused(f, &c, MMAX_ERR_PARAM, "a call with a shape, in which all else is wrong");
+                check_refused(f, &c, MMAX_ERR_SCALE, "a call with a shape, in which all else is wrong");
                 c.s.scale = 1;
                 check_refused(f, &c, MMAX_ERR_ALIAS, "a call with an alias");
             }
     }
-    TEST("index[r] >= the active length is MMAX_ERR_PARAM") {
+    TEST("index[r] >= the active length is MMAX_ERR_TARGETS") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 if (f->kind == LOSS) {
@@ -1689,18 +1703,156 @@ static void test_param_errors(void) {
                     call c = call_of(f, 2, 7, NORMAL_1, 35);
                     index_storage[0] = 0;
                     index_storage[1] = 7;
-                    check_refused(f, &c, MMAX_ERR_PARAM, "index = cols");
+                    check_refused(f, &c, MMAX_ERR_TARGETS, "index = cols");
                     index_storage[1] = INT32_MAX;
-                    check_refused(f, &c, MMAX_ERR_PARAM, "index = INT32_MAX");
+                    check_refused(f, &c, MMAX_ERR_TARGETS, "index = INT32_MAX");
                     c.s.ends = lengths;
                     index_storage[1] = 3;
-                    check_refused(f, &c, MMAX_ERR_PARAM, "index = lengths[r]");
+                    check_refused(f, &c, MMAX_ERR_TARGETS, "index = lengths[r]");
                     c.s.ends = none;
                     index_storage[1] = 0;
-                    check_refused(f, &c, MMAX_ERR_PARAM, "index 0 in a row of length 0");
+                    check_refused(f, &c, MMAX_ERR_TARGETS, "index 0 in a row of length 0");
                     index_storage[1] = INT32_MIN;
                     CHECK(f->run(&c) == MMAX_OK, AT ": INT32_MIN is refused", AT_ARGS(f, 7));
                 }
+    }
+}
+
+/* Outputs that are not of the type, on arrays of whatever type. */
+static void test_other_aliases(void) {
+    TEST("a loss, gradients and index over weights, classes, ends, starts, scales, slopes, sinks or lse: "
+         "MMAX_ERR_ALIAS") {
+        FOR_EACH_ISA(isa) {
+            static double a[64], b[64], at[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+            static float f[64], g[64];
+            uint32_t *const words = (uint32_t *)(void *)at, zeros[8] = {0};
+            int32_t classes[8] = {0};
+            mmax_attention with = mmax_attention_none();
+            mmax_shape s = mmax_rows(4, 8), own = s;
+            mmax_targets t = mmax_labels(classes);
+            mmax_multimax_params p = mmax_multimax_identity(1);
+            t.weights = at;
+            CHECK(mmax_softmax_loss_f32(at, g, f, t, s) == MMAX_ERR_ALIAS, "loss = weights");
+            CHECK(mmax_softmax_loss_f64(at + 3, b, a, t, s) == MMAX_ERR_ALIAS, "loss on the last weight");
+            CHECK(mmax_softmax_loss_f64(at + 4, b, a, t, s) == MMAX_OK, "loss beside weights");
+            CHECK(mmax_multimax_loss_f32(b, g, (mmax_multimax_grads *)at, f, &p, t, s) == MMAX_ERR_ALIAS,
+                  "gp = weights");
+            at[0] = at[1] = 0; /* as classes, and as ends */
+            t = mmax_labels((const int32_t *)words);
+            CHECK(mmax_entmax_loss_f32(at + 1, g, f, 1.5, t, s) == MMAX_ERR_ALIAS, "loss on classes");
+            t.index = classes;
+            classes[0] = classes[1] = classes[2] = classes[3] = -1;
+            own.ends = words;
+            CHECK(mmax_softmax_loss_f32(at + 1, g, f, t, own) == MMAX_ERR_ALIAS, "loss on ends");
+            CHECK(mmax_softmax_lse_f32(g, at, f, own) == MMAX_ERR_ALIAS, "lse on ends");
+            CHECK(mmax_sparsity_f32(at, g, f, 0, 0, own) == MMAX_ERR_ALIAS, "a metric on ends");
+            CHECK(mmax_topk_select_f32(g, words, f, NULL, 1, 0, own) == MMAX_ERR_ALIAS, "index = ends");
+            own.ends = NULL;
+            own.starts = words;
+            CHECK(mmax_softmax_lse_f64(b, at, a, own) == MMAX_ERR_ALIAS, "lse on starts");
+            CHECK(mmax_topk_select_f32(g, words + 3, f, NULL, 1, 0, own) == MMAX_ERR_ALIAS, "index on starts");
+            CHECK(mmax_topk_select_f32(g, zeros, f, NULL, 1, 0, own) == MMAX_OK, "index apart from starts");
+            CHECK(mmax_entmax_backward_f32(g, at + 1, f, f, 1.25, own) == MMAX_ERR_ALIAS, "galpha on starts");
+            CHECK(mmax_sparsehourglass_backward_f32(g, at, f, f, f, 1, own) == MMAX_ERR_ALIAS, "gq on starts");
+            for (size_t i = 0; i < 8; ++i) { at[i] = 1; }
+            own = s;
+            own.attention = &with;
+            with.head_rows = 2;
+            with.scales = at;
+            CHECK(mmax_scale_gradient_f32(at, g, f, own) == MMAX_ERR_ALIAS, "gscales = scales");
+            CHECK(mmax_scale_gradient_f64(at + 1, b, a, own) == MMAX_ERR_ALIAS, "gscales on scales");
+            CHECK(mmax_scale_gradient_f32(at + 2, g, f, own) == MMAX_OK, "gscales beside scales");
+            CHECK(mmax_softmax_lse_f32(NULL, at, f, own) == MMAX_ERR_ALIAS, "lse on scales");
+            with.scales = NULL;
+            with.sinks = at;
+            CHECK(mmax_sink_gradient_f32(at, g, f, NULL, own) == MMAX_ERR_ALIAS, "gsinks = sinks");
+            CHECK(mmax_sink_gradient_f32(at + 2, g, f, NULL, own) == MMAX_OK, "gsinks beside sinks");
+            CHECK(mmax_sink_gradient_f32(at + 5, g, f, at + 2, own) == MMAX_ERR_ALIAS, "gsinks on lse");
+            with.sinks = NULL;
+            with.slopes = at;
+            with.bias = f;
+            CHECK(mmax_softmax_lse_f32(g, at, f, own) == MMAX_ERR_ALIAS, "lse on slopes");
+        }
+    }
+}
+static void test_values_of_the_type(void) {
+    TEST("grad_scale and weights are finite in the type; slopes want a bias") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa) {
+                const double beyond = f->size == 4 ? 3.5e38 : not_finite(1);
+                double two[2] = {1, beyond};
+                mmax_attention with = mmax_attention_none();
+                call c = call_of(f, 2, 7, NORMAL_1, 41);
+                if (f->kind == LOSS) {
+                    for (int sign = -1; sign < 2; sign += 2) {
+                        c.t.grad_scale = sign * beyond;
+                        check_refused(f, &c, MMAX_ERR_TARGETS, "a grad_scale beyond the type");
+                    }
+                    c.t.grad_scale = 0;
+                    c.t.weights = two;
+                    check_refused(f, &c, MMAX_ERR_TARGETS, "a weight beyond the type");
+                    two[1] = largest(f);
+                    CHECK(f->run(&c) == MMAX_OK, AT ": the largest weight", AT_ARGS(f, 7));
+                    c.t.weights = NULL;
+                    c.s.attention = &with;
+                    check_refused(f, &c, MMAX_ERR_ATTENTION, "attention in a loss");
+                } else if (f->kind != METRIC) {
+                    with.slopes = two;
+                    two[1] = 1;
+                    c.s.attention = &with;
+                    check_refused(f, &c, MMAX_ERR_ATTENTION, "slopes without bias");
+                }
+            }
+    }
+    TEST("of parameters, scale, attention and targets the first one that is wrong is told") {
+        FOR_EACH_ISA(isa) {
+            const int32_t classes[2] = {0, 9};
+            double loss[2], scales[2] = {-1, 1};
+            float x[8] = {0}, y[8] = {0};
+            mmax_attention with = mmax_attention_none();
+            mmax_shape s = mmax_rows(2, 4);
+            with.masked = 1;
+            with.scales = scales;
+            s.attention = &with;
+            CHECK(mmax_evsoftmax_loss_f32(loss, y, x, -1, mmax_labels(classes), s) == MMAX_ERR_PARAM, "parameter");
+            CHECK(mmax_evsoftmax_loss_f32(loss, y, x, 1, mmax_labels(classes), s) == MMAX_ERR_SCALE, "scales");
+            scales[0] = 1;
+            s.scale = 1e30;
+            CHECK(mmax_evsoftmax_loss_f32(loss, y, x, 1, mmax_labels(classes), s) == MMAX_ERR_SCALE, "scale");
+            s.scale = 1;
+            CHECK(mmax_evsoftmax_loss_f32(loss, y, x, 1, mmax_labels(classes), s) == MMAX_ERR_ATTENTION, "attention");
+            s.attention = NULL;
+            CHECK(mmax_evsoftmax_loss_f32((double *)(void *)x, y, x, 1, mmax_labels(classes), s) == MMAX_ERR_TARGETS,
+                  "class");
+        }
+    }
+}
+static void test_empty_blocks(void) {
+    TEST("an empty block of keys: lse is -inf or the sink, topk_select has weights 0 and no index") {
+        FOR_EACH_ISA(isa) {
+            const double sinks[2] = {0.5, -2};
+            double lse[3] = {7, 7, 7}, weights[6] = {7, 7, 7, 7, 7, 7};
+            uint32_t index[6] = {7, 7, 7, 7, 7, 7};
+            float short_weights[6] = {7, 7, 7, 7, 7, 7};
+            mmax_attention with = mmax_attention_none();
+            mmax_shape s = mmax_rows(3, 0);
+            mmax_multimax_params p = mmax_multimax_identity(1);
+            CHECK(mmax_softmax_lse_f32(NULL, lse, NULL, s) == MMAX_OK, "status");
+            for (int r = 0; r < 3; ++r) { CHECK(bits_of(lse[r]) == 0xfff0000000000000, "lse %g", lse[r]); }
+            with.head_rows = 2;
+            with.sinks = sinks;
+            s.attention = &with;
+            CHECK(mmax_multimax_lse_f64(NULL, lse, NULL, &p, s) == MMAX_OK, "status");
+            CHECK(lse[0] == 0.5 && lse[1] == 0.5 && lse[2] == -2, "lse %g %g %g", lse[0], lse[1], lse[2]);
+            s.attention = NULL;
+            CHECK(mmax_topk_select_f64(weights, index, NULL, NULL, 2, 0, s) == MMAX_OK, "status");
+            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, 2, 1, s) == MMAX_OK, "status");
+            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, SIZE_MAX / 2, 1, s) == MMAX_ERR_SHAPE, "status");
+            for (int i = 0; i < 6; ++i) {
+                CHECK(bits_of(weights[i]) == 0 && index[i] == UINT32_MAX && short_weights[i] == 0, "%g %u %g",
+                      weights[i], (unsigned)index[i], (double)short_weights[i]);
+            }
+        }
     }
 }
 
@@ -1814,6 +1966,9 @@ int main(void) {
     test_shape_errors();
     test_param_errors();
     test_size_of_values();
+    test_other_aliases();
+    test_values_of_the_type();
+    test_empty_blocks();
     test_bottom_of_support();
     test_digits_of_tau();
     test_long_losses();

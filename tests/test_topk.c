@@ -161,7 +161,7 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
     memset(&a, 0, sizeof a);
     a.head_rows = rows / 3 + 1;
     a.bias = with & 1 ? bias_ : NULL;
-    a.slopes = slopes;
+    a.slopes = a.bias ? slopes : NULL;
     a.masked = with & 2 ? -8 : 0;
     a.scales = with & 4 ? scales : NULL;
     s.attention = with & 7 ? &a : NULL;
@@ -190,7 +190,7 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
         int is_same;
         single.head_rows = 0;
         single.bias = a.bias ? (const char *)bias_ + r * n * size : NULL;
-        single.slopes = slopes + head;
+        single.slopes = a.bias ? slopes + head : NULL;
         single.scales = a.scales ? scales + head : NULL;
         one.scale = s.scale;
         one.attention = s.attention ? &single : NULL;
@@ -443,12 +443,12 @@ static void check_errors(const topk_type *t) {
     FAILS(MMAX_ERR_SHAPE, t->pick(w_, index_, x_, 3, 0, bad));
     bad = s;
     bad.scale = -1;
-    FAILS(MMAX_ERR_PARAM, t->pick(w_, index_, x_, 3, 0, bad));
+    FAILS(MMAX_ERR_SCALE, t->pick(w_, index_, x_, 3, 0, bad));
     bad = s;
     a.sinks = &sink;
     bad.attention = &a;
-    FAILS(MMAX_ERR_PARAM, t->topk(y_, x_, 3, bad));
-    FAILS(MMAX_ERR_PARAM, t->pick(w_, index_, x_, 3, 0, bad));
+    FAILS(MMAX_ERR_ATTENTION, t->topk(y_, x_, 3, bad));
+    FAILS(MMAX_ERR_ATTENTION, t->pick(w_, index_, x_, 3, 0, bad));
     for (size_t i = 0; i < 1000; ++i) {
         CHECK(((unsigned char *)y_)[i] == 0x55 && ((unsigned char *)w_)[i] == 0x55 &&
                   ((unsigned char *)index_)[i] == 0x55,

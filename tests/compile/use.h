@@ -7,9 +7,13 @@ static int use_multimax(void) {
     float x[5] = {1, 2, 3, 4, 2}, y[5];
     double sum = 0;
     mmax_multimax_params p = mmax_multimax_identity(2);
+    mmax_attention attention = mmax_attention_none();
+    mmax_multimax_grads gp = mmax_grads_zero();
+    mmax_shape s = mmax_row(5);
     int i;
-    p.t_b[0] = 1.5;
-    if (mmax_softmax_f32(y, x, mmax_row(5)) != MMAX_OK) { return 1; }
+    p.t_b[0] = 1.5 + gp.t_b[0];
+    s.attention = &attention;
+    if (mmax_softmax_f32(y, x, s) != MMAX_OK) { return 1; }
     for (i = 0; i < 5; ++i) { sum += (double)y[i]; }
     if (mmax_multimax_f32(x, x, &p, mmax_row(5)) != MMAX_OK) { return 2; }
     for (i = 0; i < 5; ++i) { sum += (double)x[i]; }

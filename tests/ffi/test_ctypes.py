@@ -17,7 +17,7 @@ from ctypes import POINTER, byref, c_char_p, c_double, c_float, c_int, c_int32, 
 LIBRARY = ctypes.CDLL(sys.argv[1])
 LAYOUT = subprocess.run([sys.argv[2]], check=True, capture_output=True, text=True).stdout
 
-OK, ERR_NULL, ERR_SHAPE, ERR_PARAM, ERR_ALIAS, ERR_ISA = range(6)
+OK, ERR_NULL, ERR_SHAPE, ERR_PARAM, ERR_ALIAS, ERR_ISA, ERR_SCALE, ERR_TARGETS, ERR_ATTENTION = range(9)
 SCALAR, SSE2, AVX2, AVX512, NEON, WASM128, ISA_COUNT = range(7)
 INF = math.inf
 
@@ -58,13 +58,28 @@ isa_available = function("mmax_isa_available", c_int, c_int)
 isa_select = function("mmax_isa_select", c_int, c_int)
 isa_active = function("mmax_isa_active", c_int)
 isa_name = function("mmax_isa_name", c_char_p, c_int)
-make_row = function("mmax_row", Shape, c_size_t)
-make_rows = function("mmax_rows", Shape, c_size_t, c_size_t)
 identity = function("mmax_multimax_identity", Params, c_int)
-labels = function("mmax_labels", Targets, POINTER(c_int32))
-distributions = function("mmax_distributions", Targets, c_void_p)
 from_table = function("mmax_multimax_from_table", Params, c_int, POINTER(c_double))
 from_checkpoint = function("mmax_multimax_from_checkpoint", Params, c_int, POINTER(c_double), POINTER(c_double))
+
+
+
+# In C these are inline functions.
+def make_rows(rows, cols):
+    return Shape(rows=rows, cols=cols)
+
+
+def make_row(cols):
+    return make_rows(1, cols)
+
+
+def labels(index):
+    return Targets(index=index, grad_scale=1)
+
+
+def distributions(q):
+    return Targets(q=q, grad_scale=1)
+
 
 # The arguments between the arrays and the shape.
 EXTRA = {"multimax": [POINTER(Params)], "seglu": [POINTER(Params)], "evsoftmax": [c_double]}
@@ -268,8 +283,8 @@ class Ctypes(unittest.TestCase):
                 shape.x_stride, shape.ends = stride, (c_uint32 * rows)(*ends)  # an assigned array is kept alive
                 self.assertEqual(forward(name, suffix, y, x, extra, shape), OK)
                 for r in range(rows):
-                    active = list(x[r * stride:r * stride + ends[r]])
-                    want = expected(name, active, 1.0, extra) + [0.0] * (cols - ends[r])
+                    active = list(x[r * stride:r * stride + lengths[r]])
+                    want = expected(name, active, 1.0, extra) + [0.0] * (cols - lengths[r])
                     self.close(y[r * cols:(r + 1) * cols], want, tolerance, "%s_%s row %d" % (name, suffix, r))
 
     def test_columns(self):
@@ -412,17 +427,17 @@ class Ctypes(unittest.TestCase):
             self.close(lse, [row(r)[1] for r in range(rows)], tolerance, "log-sum-exp " + suffix)
             self.assertEqual(backward("softmax", suffix, gx, None, gy, y, None, None, shape), OK)
             head = function("mmax_scale_gradient_" + suffix, c_int, POINTER(c_double), real, real, Shape)
-            sink = function("mmax_sink_gradient_" + suffix, c_int, POINTER(c_double), real, real, Shape)
+            sink = function("mmax_sink_gradient_" + suffix, c_int, POINTER(c_double), real, real, POINTER(c_double), Shape)
             got = [(c_double * 2)(), (c_double * 2)()]
             self.assertEqual(head(got[0], gx, x, shape), OK)
-            self.assertEqual(sink(got[1], gy, y, shape), OK)
+            self.assertEqual(sink(got[1], gy, y, lse, shape), OK)
             want = [self.difference(lambda v: value(scales=[v, 1.9]), 0.7),
                     self.difference(lambda v: value(scales=[0.7, v]), 1.9),
                     self.difference(lambda v: value(sinks=[v, -INF]), 0.3), 0.0]
             self.close([*got[0], *got[1]], want, 5e-6 if kind is c_float else 1e-8, "gradients a head " + suffix)
-            self.assertEqual(forward("sparsemax", suffix, y, x, None, shape), ERR_PARAM)  # it has no sinks
+            self.assertEqual(forward("sparsemax", suffix, y, x, None, shape), ERR_ATTENTION)  # it has no sinks
             attention.masked = 1.0
-            self.assertEqual(forward("softmax", suffix, y, x, None, shape), ERR_PARAM)
+            self.assertEqual(forward("softmax", suffix, y, x, None, shape), ERR_ATTENTION)
 
     def check_gradients(self, name, suffix, x, gy, parameter, phi, inputs):
         """y, gx and the gradient of the parameter, if there is one, of a function that Python knows as phi(s, parameter)."""
@@ -511,7 +526,7 @@ class Ctypes(unittest.TestCase):
             self.close(gx, [3 * (v - t) for v, t in zip(y[0], q)] + [0.5 * (v - t) for v, t in zip(y[1], q[3:])],
                        10 * tolerance, "their gradients")
             targets.index = (c_int32 * 2)(0, 1)
-            self.assertEqual(call(out, gx, x, targets, make_rows(2, 3)), ERR_PARAM)
+            self.assertEqual(call(out, gx, x, targets, make_rows(2, 3)), ERR_TARGETS)
 
     def test_metrics(self):
         cols = 41
@@ -546,12 +561,12 @@ class Ctypes(unittest.TestCase):
             self.assertEqual(call(None, x, make_row(4)), ERR_NULL)
             self.assertEqual(call(y, None, make_row(4)), ERR_NULL)
             self.assertEqual(call(y, x, short), ERR_SHAPE)
-            self.assertEqual(call(y, x, negative), ERR_PARAM)
+            self.assertEqual(call(y, x, negative), ERR_SCALE)
             self.assertEqual(call(None, None, make_rows(0, 4)), OK)
         self.assertEqual(forward("evsoftmax", "f32", y, x, 2.0, make_row(4)), ERR_PARAM)
         self.assertEqual(list(y), [9.0] * 4)
-        messages = {status_string(s) for s in range(OK, ERR_ISA + 1)}
-        self.assertEqual(len(messages), 6)
+        messages = {status_string(s) for s in range(OK, ERR_ATTENTION + 1)}
+        self.assertEqual(len(messages), 9)
         self.assertTrue(all(messages) and status_string(1234))
 
 

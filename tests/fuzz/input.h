@@ -207,7 +207,7 @@ static void take_shape(input *in, reader *r) {
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
         in->stride[a] = stride == 0 || s->rows == 1 || (s->rows == s->inner && stride >= width) ? width : stride;
-        in->sound = in->sound && (!has_array(in, a) || (a == OUT && has(in->f, HAS_INDEX)) ||
+        in->sound = in->sound && (s->cols == 0 || !has_array(in, a) || (a == OUT && has(in->f, HAS_INDEX)) ||
                                   (in->stride[a] >= width && in->stride[a] < 4000 + width));
     }
 }
@@ -409,7 +409,7 @@ static void take_attention(input *in, reader *r) {
         heads = head_of(in, s->rows - 1) + 1;
         in->has_bias = on & BIASES && !ignores_attention(f) && s->inner < 2;
         if (on & SCALES) { in->a.scales = take_doubles(r, heads, on, 0); }
-        if (on & SLOPES) { in->a.slopes = take_doubles(r, heads, on, -DBL_MAX); }
+        if (on & SLOPES && (in->has_bias || on & WILD)) { in->a.slopes = take_doubles(r, heads, on, -DBL_MAX); }
         if (on & SINKS && (has(f, TAKES_SINKS) || on & WILD)) { in->a.sinks = take_doubles(r, heads, on, -INFINITY); }
         if (on & MASKED_BELOW) { in->a.masked = (on & WILD ? 1 : -1) * fabs(take_double(r)); }
         in->a.bias_rows = in->has_bias ? take(r) % 6 : 0;

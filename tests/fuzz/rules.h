@@ -44,22 +44,46 @@ static int is_attention_wrong(const input *in) {
     const function *f = in->f;
     const mmax_attention *a = in->c.s.attention;
     if (!a || ignores_attention(f)) { return 0; }
-    if (f->kind == LOSS || in->c.s.inner > 1 || !(a->masked <= 0) || (a->sinks && !has(f, TAKES_SINKS))) { return 1; }
+    if (f->kind == LOSS || in->c.s.inner > 1 || !(a->masked <= 0) || (a->sinks && !has(f, TAKES_SINKS)) ||
+        (a->slopes && !a->bias)) {
+        return 1;
+    }
     for (size_t h = 0; h <= head_of(in, in->c.s.rows - 1); ++h) {
-        if ((a->scales && is_scale_wrong(a->scales[h])) || (a->slopes && !fits(f, a->slopes[h])) ||
-            (a->sinks && !(a->sinks[h] <= DBL_MAX))) {
-            return 1;
-        }
+        if ((a->slopes && !fits(f, a->slopes[h])) || (a->sinks && !(a->sinks[h] <= DBL_MAX))) { return 1; }
     }
     return 0;
+}
+
+static int is_any_scale_wrong(const input *in) {
+    const mmax_attention *a = ignores_attention(in->f) ? NULL : in->c.s.attention;
+    int wrong = is_scale_wrong(in->c.s.scale);
+    for (size_t h = 0; a && a->scales && h <= head_of(in, in->c.s.rows - 1); ++h) {
+        wrong = wrong || is_scale_wrong(a->scales[h]);
+    }
+    return wrong;
+}
+
+static int is_class_wrong(const input *in, size_t row) {
+    int32_t index = in->c.t.index ? in->c.t.index[row] : -1;
+    return index >= 0 && ((size_t)index < start_of(&in->c.s, row) || (size_t)index >= length_of(&in->c.s, row));
+}
+
+static int are_targets_wrong(const input *in) {
+    const mmax_targets *t = &in->c.t;
+    double a = t->label_smoothing;
+    if (in->f->kind != LOSS) { return 0; }
+    for (size_t row = 0; row < in->c.s.rows; ++row) {
+        double weight = t->weights ? t->weights[row] : 1;
+        if (is_class_wrong(in, row) || !fits(in->f, weight) || weight < 0) { return 1; }
+    }
+    return (t->index && t->q) || is_nan_double(a) || a < 0 || a >= 1 || !fits(in->f, t->grad_scale);
 }
 
 static int is_param_wrong(const input *in) {
     const function *f = in->f;
     const call *c = &in->c;
-    double a = c->t.label_smoothing, e = c->epsilon;
+    double e = c->epsilon;
     formula o = oracle_formula(f->name);
-    if (is_scale_wrong(c->s.scale) || is_attention_wrong(in)) { return 1; }
     if (has(f, PER_HEAD)) { return 0; }
     if (f->order && c->p->order != 1 && c->p->order != 2) { return 1; }
     for (int k = 0; f->order && k < c->p->order; ++k) {
@@ -73,17 +97,7 @@ static int is_param_wrong(const input *in) {
     if (o == TOPK) { return c->own.k == 0; }
     if ((o == ENTMAX && !(e >= 1 && e <= 8)) || (o == HOURGLASS && !(e >= DBL_MIN && e <= DBL_MAX))) { return 1; }
     if (has(f, HAS_CAP)) { return !(e >= smallest_normal(f) && e <= largest(f)); }
-    if (has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0))) { return 1; }
-    if (f->kind != LOSS) { return 0; }
-    for (size_t row = 0; row < c->s.rows; ++row) {
-        int32_t index = c->t.index ? c->t.index[row] : -1;
-        double weight = c->t.weights ? c->t.weights[row] : 1;
-        if (index >= 0 && ((size_t)index < start_of(&c->s, row) || (size_t)index >= length_of(&c->s, row))) {
-            return 1;
-        }
-        if (!is_finite_double(weight) || weight < 0) { return 1; }
-    }
-    return (c->t.index && c->t.q) || is_nan_double(a) || a < 0 || a >= 1 || !is_finite_double(c->t.grad_scale);
+    return has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0));
 }
 
 /* Whether rows of two arrays of T with equal stride touch. */
@@ -115,13 +129,29 @@ static int is_alias_wrong(const input *in) {
     return 0;
 }
 
+/* Of rows without entries only what belongs to a row matters. */
+static mmax_status status_without_entries(const input *in) {
+    const function *f = in->f;
+    int has_rows = f->kind == LOSS || (has_array(in, PER_ROW) && !has(f, PER_HEAD | HAS_GRADIENT) && in->c.per_row) ||
+                   (has(f, HAS_INDEX) && (in->c.array[OUT] || in->c.own.index));
+    if (!in->sound) { return has_rows ? MMAX_ERR_SHAPE : MMAX_OK; }
+    for (size_t row = 0; f->kind == LOSS && row < in->c.s.rows; ++row) {
+        if (is_class_wrong(in, row)) { return MMAX_ERR_TARGETS; }
+    }
+    return MMAX_OK;
+}
+
 static mmax_status expected_status(const input *in) {
-    if (in->c.s.rows == 0 || in->c.s.cols == 0) { return MMAX_OK; }
-    return is_null_wrong(in)    ? MMAX_ERR_NULL
-           : is_shape_wrong(in) ? MMAX_ERR_SHAPE
-           : is_param_wrong(in) ? MMAX_ERR_PARAM
-           : is_alias_wrong(in) ? MMAX_ERR_ALIAS
-                                : MMAX_OK;
+    if (in->c.s.rows == 0) { return MMAX_OK; }
+    if (in->c.s.cols == 0) { return status_without_entries(in); }
+    return is_null_wrong(in)        ? MMAX_ERR_NULL
+           : is_shape_wrong(in)     ? MMAX_ERR_SHAPE
+           : is_param_wrong(in)     ? MMAX_ERR_PARAM
+           : is_any_scale_wrong(in) ? MMAX_ERR_SCALE
+           : is_attention_wrong(in) ? MMAX_ERR_ATTENTION
+           : are_targets_wrong(in)  ? MMAX_ERR_TARGETS
+           : is_alias_wrong(in)     ? MMAX_ERR_ALIAS
+                                    : MMAX_OK;
 }
 
 /* ==== one row, on arrays of its own ==== */
@@ -531,11 +561,13 @@ static void check_loss(const input *in, const call *c) {
     int nan = is_nan_double(loss), met = c->t.index && target >= 0 ? row.active[target] : 1; /* no target is masked */
     wide sum, total = 0, near = f->size == 4 ? 2e-6 : 2e-14;
     for (size_t i = 0; c->t.q && i < row.n; ++i) {
-        met = met && (row.active[i] || get(f, c->t.q, i) == 0);
-        total += get(f, c->t.q, i) < 0 ? INFINITY : get(f, c->t.q, i);
+        double q = get(f, c->t.q, i);
+        met = met && (row.active[i] || !(q > 0));
+        total += q > 0 ? q : 0;
+        if (row.active[i] && !(q >= 0 && q <= row.o.largest)) { row.verdict = HAS_NAN; }
     }
     near += c->t.q ? 2 * fabsl(total - 1) : 0;
-    if (!(total <= row.o.largest)) { return; } /* q, where it overlaps x, is no distribution */
+    if (row.verdict != HAS_NAN && !(total <= row.o.largest)) { return; } /* its sum overflows */
     if (target < 0 || (c->t.weights && *c->t.weights == 0)) {
         CHECK(bits_of(loss) == 0, ROW_AT "an ignored row has loss %g", ROW_ARGS(0), loss);
         for (size_t i = 0; i < row.n; ++i) {

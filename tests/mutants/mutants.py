@@ -35,15 +35,23 @@ m("params: a bad d passes", "mmax_fits(p->b[i], size) &&\n" "               mmax
 m("params: order 1 reads the second ones", "good && i < p->order; ++i", "good && i < 2; ++i", "special_cases api")
 m("targets: smoothing 1 passes", "t->label_smoothing < 1)", "t->label_smoothing <= 1)", "special_cases")
 m("targets: index and q both pass", " || (t->index && t->q)) {", ") {", "special_cases losses attention")
-m("targets: a loss takes attention", "|| s->attention || (t->index", "|| (t->index", "special_cases attention losses")
+m("targets: a loss takes attention", "good = !(needs & MMAX_TARGETS) && !mmax_is_nan", "good = !mmax_is_nan",
+  "special_cases attention losses")
+m("targets: a grad_scale beyond the type", "if (!mmax_fits(t->grad_scale, size) ||",
+  "if (!mmax_is_finite_f64(t->grad_scale) ||", "special_cases")
+m("attention: slopes without bias pass", " && !(a->slopes && !a->bias);", ";", "special_cases")
+m("alias: other inputs are not compared", "j < (int)(sizeof arrays / sizeof *arrays); ++j", "j < 10; ++j", "special_cases")
+m("no columns: the sink is lost", "sinks ? sinks[mmax_head_of(&a->s, row)] : value;", "value;", "special_cases")
+m("no columns: a class passes", "if (a->t->index[row] >= 0) { return MMAX_ERR_TARGETS; }", "", "special_cases")
+m("sink gradient: lse is not used", "weight = a->lse ? mmax_exp_double(below < 0 ? below : 0) :", "weight =", "attention")
 m("targets: class n passes", "(size_t)index >= end)", "(size_t)index > end)", "special_cases")
 m("targets: a class before the start passes", "((size_t)index < start || (size_t)index >= end)",
   "((size_t)index >= end)", "attention special_cases")
-m("attention: masked above 0 passes", " || a->masked > 0 ||", " ||", "attention special_cases")
+m("attention: masked above 0 passes", " && !(a->masked > 0) &&", " &&", "attention special_cases")
 m("attention: any function takes sinks", "(a->sinks && !(needs & MMAX_SINKS))", "0", "attention special_cases")
-m("attention: the last head is not checked", "for (size_t h = 0; h < heads; ++h) {\n" "        double scale",
-  "for (size_t h = 0; h + 1 < heads; ++h) {\n" "        double scale", "attention special_cases")
-m("attention: an infinite slope passes", "(a->slopes && !mmax_fits(a->slopes[h], size)) ||", "",
+m("attention: the last head is not checked", "h <= mmax_head_of(s, s->rows - 1); ++h",
+  "h + 1 <= mmax_head_of(s, s->rows - 1); ++h", "attention special_cases")
+m("attention: an infinite slope passes", "!(a->slopes && !mmax_fits(a->slopes[h], size)) &&", "",
   "attention special_cases")
 m("attention: a sink of NaN passes", "(a->sinks && mmax_is_bad(a->sinks[h]))", "0",
   "attention special_cases")
@@ -57,8 +65,7 @@ m("alias: the same pointer is enough for in place", "if (a->stride && a->stride 
   "if (a->stride && (p == q || a->stride == b->stride)) {", "special_cases")
 m("alias: any two outputs may be one", "return p == q ? !is_input :", "return p == q ? 0 :",
   "special_cases attention more losses")
-m("alias: outputs are not compared with bias and q", "arrays[i].p && j < 10; ++j) { /* bias",
-  "arrays[i].p && j < 10; j = j == 3 ? 6 : j + 1) { /* bias", "attention special_cases losses")
+m("alias: outputs are not compared with bias and q", "*arrays); ++j) {", "*arrays); j = j == 3 ? 6 : j + 1) {", "attention special_cases losses")
 m("alias: a loss is compared as one double", "a->needs & MMAX_PER_CALL ? 1 : per_row", "1", "special_cases losses")
 m("order: parameters before shapes", "if (s->cols > limit / inner || rows",
   "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit / inner || rows",
@@ -188,11 +195,13 @@ m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? own : 0
 m("loss: a masked target is finite", "== MMAX_MASKED ? MMAX_INF_F64 : mmax_loss_of(r);", "== 1 ? 0 : mmax_loss_of(r);",
   "special_cases losses")
 m("loss: gx at the target keeps q", ": e / sum) - r->q - own;", ": e / sum) - own;", "losses")
-m("loss: an ignored row is read", "if (!b->to->look || b->a->t->index[row] >= 0) {", "if (1) {", "losses special_cases memory")
+m("loss: an ignored row is read", "if (!b->to->look || b->a->t->q || b->a->t->index[row] >= 0) {",
+  "if (1) {", "losses special_cases memory")
 m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
-m("far maxima: the shift is not taken off", "mmax_load_upto(x + at, left, shift) - shift",
-  "mmax_load_upto(x + at, left, shift)", "special_cases forward losses")
+m("far maxima: the shift is not taken off", "d = mmax_max(x_ - shift, lowest);", "d = mmax_max(x_, lowest);",
+  "special_cases forward losses")
+m("far maxima: what overflows is a mask", "mmax_select(mmax_is_active(x_), d, x_)", "x_ - shift", "losses")
 m("ends: what is past them stays", "if (r->y && r->n < b->a->s.cols) {",
   "if (0) {", "special_cases memory")
 m("sink: it is no term of the sum", "b->a->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
@@ -263,8 +272,7 @@ m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[order[i]
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers",
-  "mmax_fma(mmax_keep(mmax_le(mmax_set(l->least), mmax_abs(g)), g), mmax_set(l->down), mmax_set(0));",
-  "mmax_fma(g, mmax_set(l->down), mmax_set(0));", "environment backward special_cases losses")
+  "mmax_keep(counts, mmax_keep(counts, g) * mmax_set(l->down));", "g * mmax_set(l->down);", "environment backward special_cases losses")
 m("backward: no lift", "{by == MMAX_BY_ENTRY ? 1 : MMAX_UP, MMAX_DOWN}", "{1, MMAX_DOWN}",
   "backward environment special_cases losses")
 m("backward: what the scale makes subnormal is kept",
@@ -326,8 +334,14 @@ m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;"
 m("sparsity: negative y overflow", "5.9604644775390625e-08 * root", "root", "api")
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
-m("soft targets: q > 0 at a mask", "lost |= q[i] > 0;", "", "attention losses special_cases")
-m("soft targets: sum q is 1", "(own * mmax_total(&of_q) + a->t->label_smoothing) /", "1 /", "attention losses")
+m("soft targets: q > 0 at a mask", "lost = mmax_or(lost, mmax_not(active) & counts);", "", "attention losses")
+m("soft targets: sum q is 1", "mmax_factor_of(soft ? r->q_sum : 1,", "mmax_factor_of(1,", "attention losses")
+m("soft targets: NaN passes", "return careful ? !mmax_any(bad)", "return careful ? 1", "losses")
+m("soft targets: a negative one is usual", " && !mmax_any(mmax_lt(least, zero));", ";", "losses")
+m("soft targets: NaN passes in entmax", "n == 0 || (q && mmax_targets_are(q, x, n) == MMAX_IS_NAN)", "n == 0", "losses")
+m("loss: an infinite factor makes NaN", "return g != 0 ? g * factor : 0;", "return g * factor;", "losses")
+m("loss: an infinite factor is a usual one", " || !mmax_is_finite_f64(factor);", ";", "losses")
+m("loss: a factor is not infinite beyond the type", "b->factor = b->factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
 m("soft targets: outside starts and ends", "if (a->out) { memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real)); }",
   "", "attention losses")
 
