@@ -216,7 +216,7 @@ done
 if accepts -fgnu-tm; then
     case_ "transactions: -fgnu-tm" "refuses_once '$cc -fgnu-tm -O1 -I$include -fsyntax-only $here/unused.c' fgnu-tm"
 fi
-if accepts -ftree-parallelize-loops=2; then
+if [ -z "$quick" ] && accepts -ftree-parallelize-loops=2; then
     case_ "loops are not taken apart: -ftree-parallelize-loops=2" \
         "$cc -std=c99 -O2 -ftree-parallelize-loops=2 -I$include -c $here/plain.c -o parallel.o &&
          $cc parallel.o -o parallel -lm && $run ./parallel"
