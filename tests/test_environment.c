@@ -1,7 +1,8 @@
 /*
  * test_environment.c: callers who have set another rounding mode, or subnormal numbers to be flushed to zero. Results
  * stay near to those of the default environment, within the bounds below; special cases, and a row's independence of
- * its neighbours, hold as ever. That the environment itself is left alone is a matter of test_special_cases.c.
+ * its neighbours, hold as ever. That the environment itself is left alone is a matter of test_special_cases.c. And
+ * callers who trap exceptions, which rows of numbers and masks do not raise.
  */
 #define WITH_MORE_FUNCTIONS
 #include "function_table.h"
@@ -367,6 +368,70 @@ static void test_subnormal_factors(void) {
     }
 }
 
+/* ==== exceptions that a caller may trap ==== */
+
+#if (defined(__x86_64__) || defined(__i386__)) && !defined(__FAST_MATH__)
+static void check_exceptions(const function *f, const call *c, const char *what) {
+    int raised;
+    CHECK(feclearexcept(FE_ALL_EXCEPT) == 0, AT, AT_ARGS(f, c->s.cols));
+    CHECK(f->run(c) == MMAX_OK, AT, AT_ARGS(f, c->s.cols));
+    raised = fetestexcept(FE_INVALID | FE_DIVBYZERO | FE_OVERFLOW);
+    CHECK(raised == 0, AT ", %s, %u rows:%s%s%s", AT_ARGS(f, c->s.cols), what, (unsigned)c->s.rows,
+          raised & FE_INVALID ? " invalid" : "", raised & FE_DIVBYZERO ? " divide by zero" : "",
+          raised & FE_OVERFLOW ? " overflow" : "");
+}
+
+/* Rows of which every so-many-th entry is masked, the others within +-size. */
+static call masked_call(const function *f, size_t rows, size_t n, size_t every, double size) {
+    call c = call_of(f, rows, n, NORMAL_1, 97);
+    for (size_t i = 0; i < rows * n; ++i) {
+        set(f, c.array[X], i, (2 * random_uniform() - 1) * size);
+        if (i % every == 0) { set_special(f, c.array[X], i, MINUS_INF); }
+    }
+    make_y(f, &c);
+    return c;
+}
+
+static void check_all_exceptions(const function *f, size_t rows, size_t n) {
+    static const uint32_t none[BATCH];
+    const double large = f->size == 4 ? 1e6 : 1e80;
+    call c;
+    for (int l = 0; l < LAWS; ++l) {
+        if (l == ANY_SIZE) { continue; /* overflows */ }
+        c = call_of(f, rows, n, (law)l, 98);
+        check_exceptions(f, &c, "a law of random rows");
+    }
+    c = masked_call(f, rows, n, 3, large);
+    check_exceptions(f, &c, "large scores");
+    c = masked_call(f, rows, n, 1, 1);
+    for (size_t r = 0; r < rows; ++r) { index_storage[r] = (int32_t)(r % n); }
+    check_exceptions(f, &c, "masked rows");
+    c.s.ends = none;
+    for (size_t r = 0; r < rows; ++r) { index_storage[r] = -1; }
+    make_y(f, &c);
+    check_exceptions(f, &c, "rows that end at once");
+}
+
+static void test_exceptions(void) {
+    static const size_t row_counts[] = {1, 2, BATCH};
+    TEST("finite and masked rows raise none of invalid, divide by zero and overflow") {
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (size_t k = 0; k < COUNT(row_counts); ++k) { check_all_exceptions(f, row_counts[k], n); }
+        FOR_EACH_MORE(f)
+        FOR_EACH_ISA(isa)
+            FOR_EACH_LENGTH(n)
+                for (size_t k = 0; k < COUNT(row_counts); ++k) {
+                    call c = call_of(f, row_counts[k], n, MASKED, 99);
+                    check_exceptions(f, &c, "some masked");
+                }
+    }
+}
+#else
+static void test_exceptions(void) { NOTE("exceptions: not on this machine"); }
+#endif
+
 /* Other rounding modes than to nearest: neither digits nor bits are promised. */
 static void test_statuses(void) {
     TEST("no crash, no endless loop, no wrong status") {
@@ -381,6 +446,7 @@ static void test_statuses(void) {
 }
 
 int main(void) {
+    test_exceptions();
     for (now = environments; now < environments + COUNT(environments); ++now) {
         NOTE("---- %s", now->name);
         if (available(now) && now->enter != round_to_nearest_and_flush) {

@@ -93,6 +93,19 @@ left_macros() {
                 END { for (name in left) { if (name !~ /^(MULTIMAX_|MMAX_|mmax_)/) { print name } } }' | sort
 }
 
+# refuses COMMAND TEXT: whether the command fails with an error that matches.
+refuses() {
+    if eval "LC_ALL=C $1" >said 2>&1; then
+        echo "it compiles: $1"
+        return 1
+    fi
+    grep -E 'error:' said | grep -Eie "$2" >/dev/null || { cat said; return 1; }
+}
+# The same with no other error: nothing else of the header is read then.
+refuses_once() { refuses "$@" && [ "$(grep -c 'error:' said)" = 1 ] || { cat said; return 1; }; }
+# accepts FLAG: whether the C compiler knows it, and finds its headers then.
+accepts() { printf '#include <math.h>\n' | $cc $1 -x c -fsyntax-only - 2>/dev/null; }
+
 # ---- plain ----
 if [ -z "$quick" ]; then
     for level in "-O3 $one" -Ofast -O2; do
@@ -160,6 +173,55 @@ case_ "hostile macros are what they were" \
      $cc -std=c99 -I$here -I$include -dM -E $here/hostile.c | sort >after && comm -23 before after >lost;
      empty lost"
 
+# What the header makes other names of is no name of its own: no macro of the user's takes part. Those that it has as
+# they are, or the C library, are the words of what comes out of the preprocessor.
+pasted() {
+    $cc -std=c99 -I"$include" -E -P "$here/unused.c" | sed 's/"[^"]*"//g' | grep -oE '[A-Za-z_][A-Za-z0-9_]*' |
+        sort -u >words
+    {
+        sed -nE 's/^#.* MMAX_[A-Z_]+\(([a-z0-9_]+)\)$/\1/p' "$header"
+        all_names | sed -E 's/^mmax_//; s/_f[0-9]+$//'
+        printf '%s\n' f32 f64 scalar portable sse2 avx2 avx512 neon wasm128
+    } | sort -u | comm -23 - words | sed 's/.*/#define & ]]/'
+}
+case_ "no name that the header pastes is expanded" \
+    "pasted >pasted.h && [ \$(grep -cwE 'f32|f64|portable|avx2|softmax|topk|entmax' pasted.h) = 7 ] &&
+     $c -I. -fsyntax-only $here/pasted.c && $c -I. -DMULTIMAX_IMPLEMENTATION -fsyntax-only $here/pasted.c &&
+     $c -I. -DMULTIMAX_EXTERN -fsyntax-only $here/pasted.c"
+case_cxx "no name that the header pastes is expanded, C++" \
+    "$cpp -I. -fsyntax-only $here/pasted.c && $cpp -I. -DMULTIMAX_IMPLEMENTATION -fsyntax-only $here/pasted.c"
+for mode in '' -DMULTIMAX_IMPLEMENTATION; do
+    case_ "no macro is a public function without its type $mode" \
+        "$cc -std=c99 -DMULTIMAX_EXTERN -I$include -E $here/unused.c | grep -oE 'mmax_[a-z0-9_]+_f32' |
+         sed 's/_f32//' | sort -u >public && [ \$(wc -l <public) -gt 40 ] &&
+         $cc -std=c99 $mode -I$include -dM -E $here/unused.c | sed -nE 's/^#define (mmax_[a-z0-9_]+).*/\1/p' | sort |
+         comm -12 public - >left; empty left"
+done
+
+# ---- what is refused ----
+printf '#include "multimax.h"\n#define MULTIMAX_IMPLEMENTATION\n#include "multimax.h"\n' >late.c
+case_ "MULTIMAX_IMPLEMENTATION after a plain include" \
+    "refuses_once '$cc -std=c99 -I$include -fsyntax-only late.c' MULTIMAX_IMPLEMENTATION"
+for flag in -std=gnu90 -ansi; do
+    case_ "C before C99: $flag" "refuses_once '$cc $flag -I$include -fsyntax-only $here/unused.c' 'C99.*-std=c99'"
+done
+for flag in -m32 '-m32 -std=c99' '-m32 -DMULTIMAX_NO_SIMD' '-m32 -march=pentium' -mfpmath=387 '-mfpmath=sse+387'; do
+    case "$($cc -dumpmachine)" in x86_64* | amd64*) ;; *) continue ;; esac
+    if accepts "$flag"; then
+        case_ "arithmetic of the x87: $flag" \
+            "refuses_once '$cc $flag -I$include -fsyntax-only $here/unused.c' '-msse2 -mfpmath=sse' &&
+             $cc $flag -DMULTIMAX_EXTERN -I$include -fsyntax-only $here/plain.c"
+    fi
+done
+if accepts -fgnu-tm; then
+    case_ "transactions: -fgnu-tm" "refuses_once '$cc -fgnu-tm -O1 -I$include -fsyntax-only $here/unused.c' fgnu-tm"
+fi
+if [ -z "$quick" ] && accepts -ftree-parallelize-loops=2; then
+    case_ "loops are not taken apart: -ftree-parallelize-loops=2" \
+        "$cc -std=c99 -O2 -ftree-parallelize-loops=2 -I$include -c $here/plain.c -o parallel.o &&
+         $cc parallel.o -o parallel -lm && $run ./parallel"
+fi
+
 # ---- several files ----
 case_ "two plain files in one program" \
     "$c0 -c $here/first.c -o first.o && $c0 -c $here/second.c -o second.o && $cc first.o second.o -o two -lm &&
@@ -187,6 +249,17 @@ case_ "shared mode" \
     "{ [ -n '$implementation' ] && cp '$implementation' implementation.o ||
        $c $extern_ -c $here/implementation.c -o implementation.o; } &&
      $c $extern_ -c $here/plain.c -o plain.o && $cc plain.o implementation.o -o shared -lm && $run ./shared"
+# Both compilers have -fpack-struct=N; gcc's without N cannot be overruled.
+case_ "a packing that is left on changes no public structure" \
+    "$c $extern_ $here/packed.c implementation.o -o packed -lm && $run ./packed >layout &&
+     for packing in -DPACKED=1 -DPACKED=2 -DPACKED=4 -fpack-struct=1 -fpack-struct=4; do
+         $c $extern_ \$packing $here/packed.c implementation.o -o packed -lm && $run ./packed | diff layout - || exit 1
+     done
+     $c -O1 $one -DPACKED=1 $here/packed.c -o packed -lm && $run ./packed | diff layout -"
+case_ "-fpack-struct changes none, or is refused" \
+    "$c -w $extern_ -fpack-struct $here/packed.c implementation.o -o packed -lm 2>/dev/null &&
+         $run ./packed | diff layout - ||
+     refuses '$c -w -fpack-struct $extern_ -fsyntax-only $here/packed.c' 'fpack_struct'"
 case_ "what the README gives engines" \
     "awk '/^## /{on = /softmax of a C engine/} /^\`\`\`\$/{code = 0} on && code; /^\`\`\`c\$/{code = 1}' $here/../../README.md \
      >engines.h && grep -q fused_classifier engines.h &&
@@ -246,14 +319,6 @@ case_ "a copy in a folder that is not an include directory" \
      $c99 $small -I. $here/vendored.c -o vendored -lm && $run ./vendored"
 
 # ---- what the compiler is told about numbers ----
-# refuses COMMAND TEXT: whether the command fails with an error that matches.
-refuses() {
-    if eval "LC_ALL=C $1" >said 2>&1; then
-        echo "it compiles: $1"
-        return 1
-    fi
-    grep -E 'error:' said | grep -Ei "$2" >/dev/null || { cat said; return 1; }
-}
 for flag in -fsingle-precision-constant '-Xclang -cl-single-precision-constant'; do
     echo 'typedef char constants_are_floats[sizeof(1.0) == sizeof(float) ? 1 : -1];' >constants.c
     if $cc $flag -fsyntax-only constants.c 2>/dev/null; then

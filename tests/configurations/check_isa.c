@@ -94,6 +94,40 @@ static void unwritten(float *y) {
     for (int i = 0; i < ROWS * COLS; ++i) { y[i] = UNWRITTEN; }
 }
 
+/* The x87 computes in so many bits, where there is one: some hosts leave it at 24. */
+static void set_x87(int bits) {
+#if defined(__GNUC__) && (defined(__i386__) || defined(__x86_64__))
+    const unsigned short control = bits == 24 ? 0x007f : 0x037f;
+    __asm__ volatile("fldcw %0" : : "m"(control));
+#else
+    (void)bits;
+#endif
+}
+
+/* Rows whose arithmetic shows an x87, and arguments and results that are doubles. */
+static void check_doubles(void) {
+    static const float soft[3] = {0.66524096f, 0.24472847f, 0.09003057f};
+    const float falling[3] = {0, -1, -2};
+    const double far[3] = {100.3, 99.1, 97.7};
+    float y[3] = {0, 0, 0};
+    double z[3] = {0, 0, 0}, power[3] = {0, 0, 0}, loss = -1;
+    const int32_t target = 1;
+    int good = mmax_softmax_f32(y, falling, mmax_row(3)) == MMAX_OK;
+    for (int i = 0; i < 3; ++i) { good = good && fabs((double)(y[i] - soft[i])) < 1e-6; }
+    if (!good) { fail("softmax(0, -1, -2) is wrong"); }
+    good = mmax_entmax_f32(y, falling, 1.3, mmax_row(3)) == MMAX_OK;
+    if (!good || !(fabs((double)y[0] + (double)y[1] + (double)y[2] - 1) < 1e-6)) { fail("entmax(1.3) is wrong"); }
+    good = mmax_sparsemax_loss_f32(&loss, NULL, falling, mmax_labels(&target), mmax_row(3)) == MMAX_OK;
+    if (!good || !(fabs(loss - 1) < 1e-6)) { fail("sparsemax_loss is wrong"); }
+    set_x87(24);
+    good =
+        mmax_entmax_f64(z, far, 3, mmax_row(3)) == MMAX_OK && mmax_entmax_f64(power, far, 1.7, mmax_row(3)) == MMAX_OK;
+    set_x87(64);
+    if (!good || !(fabs(z[0] + z[1] + z[2] - 1) < 1e-14) || !(fabs(power[0] + power[1] + power[2] - 1) < 1e-14)) {
+        fail("entmax in doubles is wrong where the x87 computes in 24 bits");
+    }
+}
+
 static void check_functions(void) {
     const mmax_shape shape = mmax_rows(ROWS, COLS);
     mmax_multimax_params p = mmax_multimax_identity(1);
@@ -124,6 +158,7 @@ static void check_functions(void) {
         loss[r] = UNWRITTEN;
     }
     unwritten(y);
+    check_doubles();
     status = mmax_multimax_f32(y, x, &p, shape);
     compare("multimax", status, y, multi);
     unwritten(y);

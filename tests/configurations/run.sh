@@ -52,6 +52,24 @@ case_() {
 
 has() { grep -qw "$1" /proc/cpuinfo 2>/dev/null; }
 
+# x86_32 CC: programs of 32 bits; with default flags those that link to an implementation for which flags are given.
+x86_32() {
+    echo 'int main(void) { return 0; }' >"$work/32.c"
+    if ! $1 -m32 "$work/32.c" -lm -o "$work/32" 2>/dev/null || ! "$work/32"; then
+        echo "skip  $1 -m32: no libraries"
+        return
+    fi
+    for flags in -O0 '-O2 -DMULTIMAX_NO_SIMD'; do
+        case_ "$1" "-m32 -msse2 -mfpmath=sse -DMULTIMAX_NO_AVX512 $flags" ""
+    done
+    object=$work/implementation-$count.o
+    printf '#define MULTIMAX_IMPLEMENTATION\n#include "multimax.h"\n' >"$work/implementation.c"
+    $1 -std=c11 -O2 -m32 -msse2 -mfpmath=sse -DMULTIMAX_NO_AVX512 -I"$include" -c "$work/implementation.c" -o "$object"
+    for flags in -O2 '-O1 -march=pentium' '-Os -msse2'; do
+        case_ "$1" "-m32 $flags -DMULTIMAX_EXTERN '$object'" ""
+    done
+}
+
 for cc in "$@"; do
     promises='-O0'
     case_ "$cc" "-DMULTIMAX_NO_SIMD" "scalar"
@@ -66,6 +84,12 @@ for cc in "$@"; do
         if has avx2 && has fma; then
             case_ "$cc" "-DPLAY -DMULTIMAX_NO_AVX512" "--play 2 avx2" "--play 3 avx2"
         fi
+        # What gcc for Windows says of itself, without a stack to trust and with one.
+        if ! $cc --version | grep -q clang; then
+            case_ "$cc" "-D_WIN32" "scalar sse2"
+            case_ "$cc" "-D_WIN32 -DMULTIMAX_ALIGNED_STACK -DMULTIMAX_NO_AVX512 -DPLAY" "--play 2 avx2"
+        fi
+        x86_32 "$cc"
         ;;
     esac
     for promise in $promises; do

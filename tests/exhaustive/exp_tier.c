@@ -21,18 +21,18 @@
 
 #define DEFINE_EXP(T, real)                                                                   \
     void PASTE(exp_, TIER, _, T)(real * y, const real *x, size_t n, real max, double scale) { \
-        PASTE(mmax_, call_, INSTANCE, _##T) c;                                                \
-        PASTE(mmax_, origin_, INSTANCE, _##T) o;                                              \
-        PASTE(mmax_, vec_, INSTANCE, _##T) v, rounder;                                        \
+        PASTE(mmax_call_, T, _, INSTANCE) c;                                                  \
+        PASTE(mmax_origin_, T, _, INSTANCE) o;                                                \
+        PASTE(mmax_vec_, T, _, INSTANCE) v, rounder;                                          \
         real lanes[16];                                                                       \
-        PASTE(mmax_, prepare_, INSTANCE, _##T)(&c, scale, NULL);                              \
-        o = PASTE(mmax_, origin_of_, INSTANCE, _##T)(max, &c);                                \
+        PASTE(mmax_prepare_, T, _, INSTANCE)(&c, scale, NULL);                                \
+        o = PASTE(mmax_origin_of_, T, _, INSTANCE)(max, &c);                                  \
         for (int k = 0; k < 16; ++k) { lanes[k] = o.rounder; }                                \
         memcpy(&rounder, lanes, sizeof rounder);                                              \
         for (size_t i = 0; i < n; ++i) {                                                      \
             for (int k = 0; k < 16; ++k) { lanes[k] = x[i] > o.lowest ? x[i] : o.lowest; }    \
             memcpy(&v, lanes, sizeof v);                                                      \
-            v = PASTE(mmax_, exp_, INSTANCE, _##T)(v, rounder, &c);                           \
+            v = PASTE(mmax_exp_, T, _, INSTANCE)(v, rounder, &c);                             \
             memcpy(&y[i], &v, sizeof y[i]);                                                   \
         }                                                                                     \
     }
