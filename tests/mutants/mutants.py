@@ -158,9 +158,9 @@ m("gp: what is masked counts", "g_ = mmax_keep(mmax_is_active(x_), mmax_load_upt
 m("gp: what is held is not flushed", "if (slopes->held + more > MMAX_GP_MOST) {",
   "if (slopes->held + more > 1000000 * MMAX_GP_MOST) {", "backward losses long_rows bits")
 m("gp: flushed lanes stay", "MMAX_EACH_OF(i, 8 * MMAX_GP_REGS) { t->lanes[i] = mmax_set(0); }", "", "backward losses")
-m("gp: short rows lie upon each other", "held += r->through ? n : 0;", "held = n;", "backward")
-m("gradient: short rows have no end", "mmax_store_upto(gx + at, left, mmax_load(g + held + at))",
-  "mmax_store(gx + at, mmax_load(g + held + at))", "special_cases memory backward")
+m("gp: short rows lie upon each other", "mmax_store(packed[2] + j * n + at, e.x);", "mmax_store(packed[2] + at, e.x);", "backward")
+m("gradient: short rows have no end", "mmax_store_upto(r.gx + j * gx_stride + at, left, mmax_load(g + j * n + at))",
+  "mmax_store(r.gx + j * gx_stride + at, mmax_load(g + j * n + at))", "special_cases memory backward")
 m("gp: lanes are lost", "{ slopes->lanes[i] = lanes[i]; }", "{ (void)lanes[i]; }", "losses")
 m("gp: is written, not added to", "gp->t_d[i] += s[1];", "gp->t_d[i] = s[1];", "backward losses")
 m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];",
@@ -278,11 +278,11 @@ m("backward: no lift", "{by == MMAX_BY_ENTRY ? 1 : MMAX_UP, MMAX_DOWN}", "{1, MM
 m("backward: what the scale makes subnormal is kept",
   "MMAX_MIN * 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))",
   "MMAX_MIN", "environment special_cases backward")
-m("backward: too much lift has no second try", "if (r.slopes != slopes) {", "if (1) {",
+m("backward: too much lift has no second try", "for (int i = 0; i < 2; ++i) {\n        r.lift = lifts[i];", "for (int i = 0; i < 1; ++i) {\n        r.lift = lifts[i];",
   "backward special_cases")
 m("backward: gp of the low lift by the high one", "1 / ups[i]", "1 / ups[0]",
   "backward special_cases")
-m("backward: gy of masked entries is used", "e.g = mmax_keep(counts, e.g);", "", "special_cases")
+m("backward: gy of masked entries is used", "e.g = careful ? mmax_keep(counts, e.g) : e.g;", "", "special_cases")
 m("backward: a mask of x weighs", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
   "special_cases backward attention")
 m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, down, *check);", ";",
@@ -291,7 +291,7 @@ m("backward: NaN rows write masks", "nothing || (x && mmax_is_masked(x, i, terms
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
 m("backward: -0 is a weight of NaN rows", "by != MMAX_BY_COSH && y_ << 1 == 0;", "by != MMAX_BY_COSH && y_ == 0;",
   "special_cases")
-m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(!is_good)) { break; }", "", "special_cases backward")
+m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(mmax_any(mmax_is_bad_entry(check)))) { return 0; }", "", "special_cases backward")
 m("backward: seglu's NaN is lost", "gx[i] = mmax_is_nan_f64((double)g[i]) ? mmax_from(MMAX_NAN) : gx[i];", ";", "special_cases backward")
 m("backward: seglu's NaN is not in gp", "            r->slopes->any_nan = 1;\n            for (", "            for (",
   "special_cases backward")
