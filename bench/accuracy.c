@@ -121,7 +121,7 @@ accuracy accuracy_of(const kernel *k, const work *w) {
     for (size_t i = 0; i < rows; ++i) {
         size_t index = rows > 1 ? i * (w->rows - 1) / (rows - 1) : 0;
         double error;
-        r.n = strstr(k->function, "_lengths") ? w->ends[index] : n;
+        r.n = strstr(k->function, "_lengths") ? w->lengths[index] : n;
         error = (double)error_of_row(&o, &r, k, w, index);
         a.ulp = error <= a.ulp ? a.ulp : error;
         if (sums_to_one) {

@@ -28,7 +28,7 @@ const mmax_multimax_params *params_of_order(int order) {
 }
 
 static mmax_shape with_lengths(mmax_shape s, const work *w) {
-    s.ends = w->ends;
+    s.ends = w->lengths;
     return s;
 }
 
