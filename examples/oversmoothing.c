@@ -25,12 +25,12 @@ static void measure_image(const struct trainer *t, struct result *result, size_t
     double share = 1 / (double)(t->data.count - t->data.train_count), rollout[SQUARE] = {0};
     for (size_t i = 0; i < TOKENS; ++i) { rollout[i * TOKENS + i] = 1; }
     for (size_t l = 0; l <= (size_t)t->model.setup.layers; ++l) {
-        const float *tokens = t->work.tokens[l] + image * TOKENS * WIDTH;
+        const float *tokens = t->work.stack.tokens[l] + image * TOKENS * WIDTH;
         result->measure[SIMILARITY][l][seed - 1] += share * patch_similarity(tokens, TOKENS, WIDTH);
         result->measure[DISTANCE][l][seed - 1] += share * mean_average_distance(tokens, TOKENS, WIDTH);
         result->measure[RESIDUAL][l][seed - 1] += share * collapse_residual(tokens, TOKENS, WIDTH);
         if (l > 0) {
-            const float *weight = t->work.layer[l - 1].weight + image * HEADS * SQUARE;
+            const float *weight = t->work.stack.layer[l - 1].weight + image * HEADS * SQUARE;
             result->measure[ROLLOUT][l][seed - 1] += share * roll_out(rollout, weight, HEADS, TOKENS);
             histogram_add(&result->weights[l], weight, HEADS * SQUARE, share / seeds / (HEADS * SQUARE));
         }
@@ -338,7 +338,7 @@ int main(int argc, char **argv) {
            "function  layer    mean   std    mean   std    mean   std      0  <0.001    >0.1    mean   std\n",
            o.layers, o.seeds, o.epochs);
     for (int f = 0; f < FUNCTIONS; ++f) {
-        struct setup setup = {f, SOFTMAX, 2, TERMS_BD, o.layers, 0, 1, 0, 0};
+        struct setup setup = {.attention = f, .order = 2, .terms = TERMS_BD, .layers = o.layers, .temperature = 1};
         if (o.function == FUNCTIONS || o.function == f) {
             drawn[f] = 1;
             train_and_measure(t, &result[f], &setup, o.seeds);
