@@ -317,21 +317,10 @@ static inline size_t forward_test_images(struct trainer *t, size_t i) {
     return n;
 }
 
-/* One line on a terminal, drawn anew at most once a second; nothing in a pipe. */
 static inline void progress(struct trainer *t, const char *name, int seed, double loss) {
-    time_t now = time(NULL);
-    double left = difftime(now, t->begun) * (t->layers - t->layers_done) / t->layers_done;
-    if (STDERR_IS_TERMINAL() && now != t->drawn) {
-        char line[160];
-        t->drawn = now;
-        snprintf(line, sizeof line, "%s, seed %d, epoch %2d of %d: loss %.3f; %.0f s left", name, seed, t->epoch,
-                 t->epochs, loss, left);
-        fprintf(stderr, "\r%-79.79s", line);
-    }
-}
-
-static inline void progress_end(void) {
-    if (STDERR_IS_TERMINAL()) { fprintf(stderr, "\r%-79s\r", ""); }
+    char line[160];
+    snprintf(line, sizeof line, "%s, seed %d, epoch %2d of %d: loss %.3f", name, seed, t->epoch, t->epochs, loss);
+    progress_line(line, t->begun, &t->drawn, t->layers_done / t->layers);
 }
 
 /* ==== measures of tokens and of attention weights ================================================================= */

@@ -122,8 +122,14 @@ static void test_gradients(struct model *model, struct workspace *work) {
     static const int function[] = {SOFTMAX, MULTIMAX, SPARSEMAX,  ENTMAX15,
                                    TANHMAX, ENTMAX,   SIGSOFTMAX, SPARSEHOURGLASS}; /* evsoftmax jumps */
     for (size_t f = 0; f < sizeof function / sizeof *function; ++f) {
-        struct setup setup = {.attention = function[f], .order = 2, .terms = TERMS_BD, .layers = TEST_LAYERS, .learn_heat = 1,
-                              .temperature = 0.8, .learn_alpha = function[f] == ENTMAX, .parameter = 0.5};
+        struct setup setup = {.attention = function[f],
+                              .order = 2,
+                              .terms = TERMS_BD,
+                              .layers = TEST_LAYERS,
+                              .learn_heat = 1,
+                              .temperature = 0.8,
+                              .learn_alpha = function[f] == ENTMAX,
+                              .parameter = 0.5};
         start(model, work, &setup);
         mean_loss(model, work);
         backward(model, work, IMAGES);
@@ -147,8 +153,13 @@ static void test_gradients(struct model *model, struct workspace *work) {
 static void test_setup(struct model *model, struct workspace *work) {
     for (int order = 1; order <= 2; ++order) {
         for (int terms = TERMS_B; terms <= TERMS_BD; ++terms) {
-            struct setup setup = {.attention = MULTIMAX, .output = MULTIMAX, .order = order, .terms = terms, .layers = TEST_LAYERS,
-                                  .learn_heat = terms == TERMS_D, .temperature = 2};
+            struct setup setup = {.attention = MULTIMAX,
+                                  .output = MULTIMAX,
+                                  .order = order,
+                                  .terms = terms,
+                                  .layers = TEST_LAYERS,
+                                  .learn_heat = terms == TERMS_D,
+                                  .temperature = 2};
             start(model, work, &setup);
             CLOSE(score_shape(model, &work->stack, 0, 1).scale * sqrt(HEAD_DIM), 0.5, TINY);
             mean_loss(model, work);

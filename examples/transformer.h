@@ -10,7 +10,7 @@
  * CLIP_NETWORK, CLIP_MODULATORS, INPUT_BOUND) and the constants TOKENS, WIDTH, HEADS, HIDDEN, MAX_LAYERS, BATCH, CLASSES, INPUTS
  * (rows of the matrix that makes tokens) and CAUSAL (1: a token sees itself and those before it).
  *
- * In order: numbers, matrix products, functions, model, forward, backward, optimiser, means over seeds.
+ * In order: numbers, matrix products, functions, model, forward, backward, optimiser, progress and means over seeds.
  */
 #ifndef EXAMPLES_TRANSFORMER_H
 #define EXAMPLES_TRANSFORMER_H
@@ -87,8 +87,8 @@ static inline struct view columns_of(const real *x, size_t stride) {
     return v;
 }
 
-static inline void add_rows(real *restrict c, const real *restrict b0, const real *restrict b1,
-                            const real *restrict b2, const real *restrict b3, const real a[4], size_t n) {
+static inline void add_rows(real *restrict c, const real *restrict b0, const real *restrict b1, const real *restrict b2,
+                            const real *restrict b3, const real a[4], size_t n) {
     for (size_t j = 0; j < n; ++j) { c[j] += a[0] * b0[j] + a[1] * b1[j] + a[2] * b2[j] + a[3] * b3[j]; }
 }
 
@@ -140,9 +140,9 @@ static inline void transpose(real *to, const real *from, size_t from_row, size_t
  */
 enum { SOFTMAX, MULTIMAX, EVSOFTMAX, SPARSEMAX, ENTMAX15, TANHMAX, FUNCTIONS, HEAD_KINDS = TANHMAX, NONE = -1 };
 enum { TOPK = FUNCTIONS, ENTMAX, SIGSOFTMAX, SPARSEHOURGLASS, RELU, DOT, SIGMOID, COSFORMER, ALL_FUNCTIONS };
-static const char *const function_name[] = {"softmax", "multimax", "evsoftmax",  "sparsemax",       "entmax15",
-                                            "tanhmax", "topk",     "entmax",     "sigsoftmax",      "sparsehourglass",
-                                            "relu",    "dot",      "sigmoid",    "cosformer"};
+static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", "sparsemax",  "entmax15",
+                                            "tanhmax", "topk",     "entmax",    "sigsoftmax", "sparsehourglass",
+                                            "relu",    "dot",      "sigmoid",   "cosformer"};
 
 #include "baselines.h"
 
@@ -155,7 +155,7 @@ static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", 
 enum { WIDEST = (int)QKV > (int)HIDDEN ? (int)QKV : (int)HIDDEN, HEAT = 8, ALPHA, LAMBDA, SCALARS = LAMBDA + HEADS };
 enum { OUTPUT = MAX_LAYERS, MODULATORS = 2 * MAX_LAYERS + 1 };
 
-struct layer {                    /* of each matrix, the last row is the bias */
+struct layer {                   /* of each matrix, the last row is the bias */
     real qkv[(WIDTH + 1) * QKV]; /* queries, keys, values; in each, head by head */
     real mix[(WIDTH + 1) * WIDTH];
     real up[(WIDTH + 1) * HIDDEN];
@@ -193,9 +193,10 @@ struct setup {
     double parameter; /* of the attention: alpha of entmax, q of sparsehourglass, k of topk */
     int by_layer;     /* each layer has a function of its own, in the place of `attention` */
     int function[MAX_LAYERS];
-    int seglu;       /* SegLU in the place of ReLU; it begins as ReLU */
-    int attn_scale;  /* softmax weights y become y + lambda (y - 1/n) (Wang et al., ICLR 2022) */
-    double diversify; /* so many times the patch similarity of the last tokens is added to the loss (Gong et al. 2021) */
+    int seglu;      /* SegLU in the place of ReLU; it begins as ReLU */
+    int attn_scale; /* softmax weights y become y + lambda (y - 1/n) (Wang et al., ICLR 2022) */
+    double
+        diversify; /* so many times the patch similarity of the last tokens is added to the loss (Gong et al. 2021) */
 };
 
 /* "entmax:1.25" */
@@ -336,8 +337,8 @@ static inline double logistic(double z) { return 1 / (1 + exp(-z)); }
 
 static inline double parameter_of(const struct model *model, size_t l, int training) {
     return function_of(&model->setup, l) == EVSOFTMAX && training ? EVSOFTMAX_EPSILON
-           : model->setup.learn_alpha                      ? 1 + logistic((double)model->value.net.modulator[l][ALPHA])
-                                                           : model->setup.parameter;
+           : model->setup.learn_alpha ? 1 + logistic((double)model->value.net.modulator[l][ALPHA])
+                                      : model->setup.parameter;
 }
 
 /* All rows of attention scores of n samples in one batch; the library applies the scale. */
@@ -455,9 +456,7 @@ static inline void apply_backward(struct model *model, struct stack *work, size_
     case EVSOFTMAX: check(MMAX(evsoftmax_backward)(g, g, y, s)); break;
     case SPARSEMAX: check(MMAX(sparsemax_backward)(g, g, y, s)); break;
     case ENTMAX15: check(MMAX(entmax15_backward)(g, g, y, s)); break;
-    case ENTMAX:
-        check(MMAX(entmax_backward)(g, model->setup.learn_alpha ? &alpha : NULL, g, y, parameter, s));
-        break;
+    case ENTMAX: check(MMAX(entmax_backward)(g, model->setup.learn_alpha ? &alpha : NULL, g, y, parameter, s)); break;
     case SIGSOFTMAX: check(MMAX(sigsoftmax_backward)(g, g, y, x, s)); break;
     case SPARSEHOURGLASS: check(MMAX(sparsehourglass_backward)(g, NULL, g, y, x, parameter, s)); break;
     case TANHMAX: check(MMAX(tanhmax_backward)(g, g, y, x, s)); break;
@@ -602,7 +601,22 @@ static inline void optimise(struct model *model, const double decayed[2], size_t
     update(model, BEFORE_MODULATORS, ALL_WEIGHTS, rate, 0, CLIP_MODULATORS, correct);
 }
 
-/* ==== means over seeds ============================================================================================ */
+/* ==== progress, means over seeds ================================================================================== */
+
+/* One line on a terminal, drawn anew at most once a second; nothing in a pipe. done: the share of all work */
+static inline void progress_line(const char *text, time_t begun, time_t *drawn, double done) {
+    time_t now = time(NULL);
+    if (STDERR_IS_TERMINAL() && now != *drawn) {
+        char line[200];
+        *drawn = now;
+        snprintf(line, sizeof line, "%s; %.0f s left", text, difftime(now, begun) * (1 - done) / done);
+        fprintf(stderr, "\r%-79.79s", line);
+    }
+}
+
+static inline void progress_end(void) {
+    if (STDERR_IS_TERMINAL()) { fprintf(stderr, "\r%-79s\r", ""); }
+}
 
 struct spread {
     double mean, std;
