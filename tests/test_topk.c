@@ -20,20 +20,37 @@ typedef struct topk_type {
     mmax_status (*pick)(void *weights, uint32_t *index, const void *x, size_t k, int over_all, mmax_shape s);
     mmax_status (*softmax)(void *y, const void *x, mmax_shape s);
     mmax_status (*backward)(void *gx, const void *gy, const void *y, mmax_shape s);
+    mmax_status (*truncate)(void *y, const void *x, mmax_truncation t, mmax_shape s);
+    mmax_status (*sample)(uint32_t *index, double *log_weight, const void *x, mmax_truncation t, uint64_t seed,
+                          uint64_t first_row, mmax_shape s);
+    mmax_status (*prefer)(void *weights, uint32_t *index, const void *x, const void *prefer, size_t k, int over_all,
+                          mmax_shape s);
 } topk_type;
 #define ADAPT(T)                                                                                                      \
     static mmax_status topk_##T(void *y, const void *x, size_t k, mmax_shape s) { return mmax_topk_##T(y, x, k, s); } \
     static mmax_status pick_##T(void *w, uint32_t *i, const void *x, size_t k, int all, mmax_shape s) {               \
-        return mmax_topk_select_##T(w, i, x, k, all, s);                                                              \
+        return mmax_topk_select_##T(w, i, x, NULL, k, all, s);                                                        \
     }                                                                                                                 \
     static mmax_status softmax_##T(void *y, const void *x, mmax_shape s) { return mmax_softmax_##T(y, x, s); }        \
     static mmax_status backward_##T(void *gx, const void *gy, const void *y, mmax_shape s) {                          \
         return mmax_softmax_backward_##T(gx, gy, y, s);                                                               \
+    }                                                                                                                 \
+    static mmax_status truncate_##T(void *y, const void *x, mmax_truncation t, mmax_shape s) {                        \
+        return mmax_truncate_##T(y, x, t, s);                                                                         \
+    }                                                                                                                 \
+    static mmax_status sample_##T(uint32_t *index, double *log_weight, const void *x, mmax_truncation t,              \
+                                  uint64_t seed, uint64_t first_row, mmax_shape s) {                                  \
+        return mmax_sample_##T(index, log_weight, x, t, seed, first_row, s);                                          \
+    }                                                                                                                 \
+    static mmax_status prefer_##T(void *w, uint32_t *i, const void *x, const void *prefer, size_t k, int all,         \
+                                  mmax_shape s) {                                                                     \
+        return mmax_topk_select_##T(w, i, x, prefer, k, all, s);                                                      \
     }
 ADAPT(f32)
 ADAPT(f64)
-static topk_type types[2] = {{NULL, topk_f32, pick_f32, softmax_f32, backward_f32},
-                             {NULL, topk_f64, pick_f64, softmax_f64, backward_f64}};
+static topk_type types[2] = {
+    {NULL, topk_f32, pick_f32, softmax_f32, backward_f32, truncate_f32, sample_f32, prefer_f32},
+    {NULL, topk_f64, pick_f64, softmax_f64, backward_f64, truncate_f64, sample_f64, prefer_f64}};
 #define FOR_EACH_TYPE(t) for (topk_type *t = types; t < types + 2; ++t)
 
 static double x_[MOST], y_[MOST], z_[MOST], w_[MOST];
@@ -131,7 +148,7 @@ static void fill_hard(const topk_type *t, size_t n, int which) {
 }
 
 /* ==== batches ==== */
-static double bx[40 * 400], by[40 * 400], bw[40 * 400], bias_[40 * 400];
+static double bx[100000], by[40 * 400], bw[40 * 400], bias_[40 * 400];
 static uint32_t bi[40 * 400], starts[40], lengths[40];
 
 /* Rows of a batch with starts, lengths, strides and attention against each row alone. */
@@ -224,6 +241,141 @@ static void check_bias(const topk_type *t, size_t n, size_t k) {
     CHECK(t->topk(z_, x_, k, s) == MMAX_OK && t->pick(bw, bi, x_, k, 1, s) == MMAX_OK, HERE, HERE_ARGS("bias"));
     for (size_t j = 0; j < k; ++j) { same &= get_bits(t->f, w_, j) == get_bits(t->f, bw, j) && index_[j] == bi[j]; }
     CHECK(same && memcmp(y_, z_, n * t->f->size) == 0, HERE, HERE_ARGS("bias is not what its scores are"));
+}
+
+/* ==== truncation ==== */
+/* How many entries of the order a truncation keeps: at least *least, at most *most, which differ by rounding alone. */
+static void kept_of(size_t *least, size_t *most, const topk_type *t, const mmax_truncation *c, size_t active,
+                    double scale) {
+    const wide slack = t->f->size == 4 ? 1e-6L : 1e-13L, max = get(t->f, x_, order[0]);
+    const size_t k = c->k && c->k < active ? c->k : active, keep = c->keep > active ? active : c->keep ? c->keep : 1;
+    wide mean = 0, square = 0, all = 0;
+    for (size_t j = 0; j < active; ++j) { mean += (get(t->f, x_, order[j]) - max) / (wide)active; }
+    for (size_t j = 0; j < active; ++j) {
+        const wide d = get(t->f, x_, order[j]) - max - mean;
+        square += d * d / (wide)active;
+    }
+    for (size_t j = 0; j < k; ++j) { all += expl((get(t->f, x_, order[j]) - max) * scale); }
+    for (int side = -1; side <= 1; side += 2) {
+        size_t kept = k, j = 0;
+        wide sum = 0;
+        const wide sd = sqrtl(square), spread = (sd + fabsl(max)) * slack + sd * slack;
+        const wide low = -(wide)c->deviations * sd - side * (spread + (wide)c->deviations * sd * slack);
+        const wide low_p =
+            c->min_p > 0 ? logl(c->min_p) / scale - side * (slack / scale + fabsl(max) * slack) : -INFINITY;
+        while (j < k && (!(c->deviations > 0) || get(t->f, x_, order[j]) - max >= low) &&
+               get(t->f, x_, order[j]) - max >= low_p) {
+            ++j;
+        }
+        kept = j > 0 ? j : 1;
+        for (j = 0; c->top_p > 0 && c->top_p < 1 && j < kept; ++j) {
+            sum += expl((get(t->f, x_, order[j]) - max) * scale);
+            if (sum >= (wide)c->top_p * all + side * slack * all) { kept = j + 1; }
+        }
+        kept = kept < keep ? keep : kept;
+        *(side < 0 ? least : most) = kept;
+    }
+}
+/* The weights y_ are those of softmax over a prefix of the order; returns its length. */
+static size_t check_prefix(const topk_type *t, size_t n, size_t active, size_t least, size_t most, const char *what) {
+    const wide max = score_of[order[0]].hi;
+    size_t kept = active;
+    wide sum = 0;
+    int good = 1;
+    while (kept > 0 && get_bits(t->f, y_, order[kept - 1]) == 0) { --kept; }
+    kept = kept < least && get(t->f, y_, order[kept - 1]) < 1e-30 ? least : kept; /* weights that underflow are kept */
+    CHECK(kept >= least && kept <= most, "f%u on %s, %u entries, %s: %u are kept, not %u to %u",
+          (unsigned)(8 * t->f->size), mmax_isa_name(mmax_isa_active()), (unsigned)n, what, (unsigned)kept,
+          (unsigned)least, (unsigned)most);
+    for (size_t j = kept; j-- > 0;) { sum += expl((score_of[order[j]].hi - max) + score_of[order[j]].lo); }
+    for (size_t j = 0; j < active; ++j) {
+        const wide e = expl((score_of[order[j]].hi - max) + score_of[order[j]].lo);
+        good &= j >= kept ? get_bits(t->f, y_, order[j]) == 0 : is_good(t, get(t->f, y_, order[j]), e / sum);
+    }
+    for (size_t i = 0; i < n; ++i) { good &= !is_masked(score_of[i]) || get_bits(t->f, y_, i) == 0; }
+    CHECK(good, "f%u on %s, %u entries, %s: weights", (unsigned)(8 * t->f->size), mmax_isa_name(mmax_isa_active()),
+          (unsigned)n, what);
+    return kept;
+}
+static void check_truncation(const topk_type *t, size_t n, mmax_truncation c, double scale) {
+    char what[100];
+    oracle o;
+    const size_t active = sort_row(&o, t, n, n, scale);
+    mmax_shape s = mmax_row(n);
+    size_t least = 0, most = 0, kept;
+    uint32_t drawn = 7;
+    double log_weight = 7;
+    s.scale = scale;
+    (void)snprintf(what, sizeof what, "k %u, deviations %g, min_p %g, top_p %g, keep %u, scale %g", (unsigned)c.k,
+                   c.deviations, c.min_p, c.top_p, (unsigned)c.keep, scale);
+    CHECK(t->truncate(y_, x_, c, s) == MMAX_OK && t->sample(&drawn, &log_weight, x_, c, n, 1, s) == MMAX_OK, "%s",
+          what);
+    if (active == 0) {
+        CHECK(drawn == UINT32_MAX && log_weight == -INFINITY, "%s: no active entry", what);
+        return;
+    }
+    kept_of(&least, &most, t, &c, active, scale);
+    kept = check_prefix(t, n, active, least, most, what);
+    CHECK(drawn < n && get_bits(t->f, y_, drawn) != 0, "f%u, %u entries, %s: %u of %u kept is drawn",
+          (unsigned)(8 * t->f->size), (unsigned)n, what, (unsigned)drawn, (unsigned)kept);
+    if (drawn < n) {
+        const wide max = score_of[order[0]].hi, own = score_of[drawn].hi - max + score_of[drawn].lo;
+        wide sum = 0;
+        for (size_t j = active; j-- > 0;) { sum += expl((score_of[order[j]].hi - max) + score_of[order[j]].lo); }
+        CHECK(fabsl(log_weight - (own - logl(sum))) <= 8 * eps_of(t->f) * (1 + fabsl(own)),
+              "%s: log_weight %.17g, not %.17Lg", what, log_weight, own - logl(sum));
+    }
+    memcpy(z_, x_, n * t->f->size);
+    CHECK(t->truncate(z_, z_, c, s) == MMAX_OK && memcmp(z_, y_, n * t->f->size) == 0, "%s: in place", what);
+    if (c.k && !(c.deviations > 0) && !(c.min_p > 0) && !(c.top_p > 0) && c.keep <= c.k) {
+        CHECK(t->topk(z_, x_, c.k, s) == MMAX_OK && memcmp(z_, y_, n * t->f->size) == 0, "%s: not topk", what);
+    }
+}
+static void check_truncations(const topk_type *t, size_t n, double scale) {
+    static const size_t ks[] = {0, 1, 7, 40, 700, SIZE_MAX}, keeps[] = {0, 1, 3, 90, SIZE_MAX};
+    static const double deviations[] = {0, 1, 2.5, 1e9}, min_ps[] = {0, 0.05, 0.9, 1e-12, 1e-310},
+                        top_ps[] = {0, 0.9, 0.3, 0.999, 1e-9, 1};
+    for (size_t i = 0; i < 40; ++i) {
+        mmax_truncation c = mmax_truncation_none();
+        if (i % 2) { c.k = ks[random_below(COUNT(ks))]; }
+        if (random_below(3) == 0) { c.deviations = deviations[random_below(COUNT(deviations))]; }
+        if (random_below(3) == 0) { c.min_p = min_ps[random_below(COUNT(min_ps))]; }
+        if (random_below(2) == 0) { c.top_p = top_ps[random_below(COUNT(top_ps))]; }
+        if (random_below(3) == 0) { c.keep = keeps[random_below(COUNT(keeps))]; }
+        check_truncation(t, n, c, scale);
+    }
+}
+
+/* ==== draws ==== */
+/* A million draws from 24 tokens, of which some weigh 1e-9, by chi-square, and each of them alone. */
+static void check_law(const topk_type *t, mmax_truncation c, double top) {
+    enum { TOKENS = 24, ROWS = 4000, TIMES = 250 };
+    static uint32_t drawn[ROWS];
+    static double counts[TOKENS];
+    mmax_shape s = mmax_rows(ROWS, TOKENS);
+    double chi = 0, left = 0, expected = 0;
+    memset(counts, 0, sizeof counts);
+    for (size_t i = 0; i < TOKENS; ++i) {
+        set(t->f, bx, i, i % 8 == 3 ? top - 20.7 : top - 0.25 * (double)(i * 7 % TOKENS));
+    }
+    for (size_t i = TOKENS; i < ROWS * TOKENS; ++i) { set(t->f, bx, i, get(t->f, bx, i - TOKENS)); }
+    CHECK(t->truncate(y_, bx, c, mmax_row(TOKENS)) == MMAX_OK, "draws");
+    for (uint64_t seed = 0; seed < TIMES; ++seed) {
+        CHECK(t->sample(drawn, NULL, bx, c, seed, seed << 40, s) == MMAX_OK, "draws");
+        for (size_t r = 0; r < ROWS; ++r) { counts[drawn[r] < TOKENS ? drawn[r] : 0] += 1; }
+    }
+    for (size_t i = 0; i < TOKENS; ++i) {
+        const double y = get(t->f, y_, i) * ROWS * TIMES;
+        CHECK(y > 0 || counts[i] == 0, "draws: %u is not kept", (unsigned)i);
+        if (y > 1) {
+            chi += (counts[i] - y) * (counts[i] - y) / y;
+            expected += 1;
+        } else {
+            left += counts[i];
+        }
+    }
+    CHECK(chi < expected + 5 * sqrt(2 * expected) && left <= 2, "f%u: chi-square %g of %g, %g rare ones",
+          (unsigned)(8 * t->f->size), chi, expected, left);
 }
 
 /* ==== special rows ==== */
@@ -419,6 +571,31 @@ int main(int argc, char **argv) {
         FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (size_t k = 1; k < 400; k = 2 * k + 1) {
             check_bias(t, 700, k);
             check_bias(t, 63, k);
+        }
+    }
+    TEST("a truncation keeps the shortest prefix, with softmax's weights of it, and a draw is of that") {
+        static const law laws[] = {NORMAL_1, NORMAL_4, TIES, CLUSTERS, MASKED, EQUAL, GEOMETRIC};
+        FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (size_t n = 1; n <= MOST; n = n < 8 ? n + 1 : 3 * n + 1) {
+            for (size_t l = 0; l < COUNT(laws); ++l) {
+                random_state = n * 1000 + l;
+                fill(t->f, x_, n, laws[l]);
+                check_truncations(t, n, l % 2 ? 1.5 : 0.75);
+            }
+            for (int h = 0; h < SPREAD; ++h) {
+                fill_hard(t, n, h);
+                check_truncations(t, n, 1);
+            }
+        }
+    }
+    TEST("draws follow the law") {
+        mmax_truncation c = mmax_truncation_none();
+        FOR_EACH_TYPE(t) {
+            check_law(t, c, 3);
+            check_law(t, c, -2e5);
+            c.top_p = 0.9;
+            check_law(t, c, 0);
+            c.k = 11;
+            check_law(t, c, 0);
         }
     }
     TEST("NaN and +inf in every lane make the row NaN") {

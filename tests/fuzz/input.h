@@ -20,7 +20,7 @@
 
 /* Functions whose calls are unlike all others. */
 #define UNLIKE_ADAPTERS(T)                                                                             \
-    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], c->own.k, c->own.over_all, c->s) \
+    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], NULL, c->own.k, c->own.over_all, c->s) \
     ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)
 UNLIKE_ADAPTERS(f32)
 UNLIKE_ADAPTERS(f64)
