@@ -2,14 +2,10 @@
  * digits.h: a small vision transformer and images of hand-written digits to train it on. Its attention weights come
  * from any of the six functions of multimax.h, forward and backward; its output layer uses any of five fused losses.
  *
- * The tokens of an 8x8 image are 16 patches of 4x4 pixels that overlap by half. Layers of multi-head attention and a
- * two-layer perceptron, each behind a layer norm and with a residual connection, then the mean over the tokens and a
- * linear output layer. All rows of attention scores of a batch (images, heads, queries) go through the library in one
- * call. All weights are trained by Adam with weight decay; the MultiMax parameters and the temperature, one set a
- * layer, start at the identity, have no weight decay, and their gradient is clipped apart from that of the network.
+ * The tokens of an 8x8 image are 16 patches of 4x4 pixels that overlap by half. They go through the layers of
+ * transformer.h; then come the mean over the tokens and a linear output layer.
  *
- * In order: data, matrix products, model, forward, backward, optimiser, training, measures of tokens and weights,
- * explanations by weights.
+ * In order: data, forward, backward, training, measures of tokens and weights, explanations by weights.
  */
 #ifndef EXAMPLES_DIGITS_H
 #define EXAMPLES_DIGITS_H

@@ -71,11 +71,17 @@ static void print_character(int symbol, double log_weight, int with_weight) {
     }
 }
 
+static void check_prompt(const struct alphabet *a, const char *prompt) {
+    for (; *prompt != '\0'; ++prompt) {
+        if (class_of(a, (unsigned char)*prompt) < 0) { fail("--prompt: the text has no character '%c'", *prompt); }
+    }
+}
+
 /* Writes on from the prompt, character by character. */
 static void generate(const struct model *model, struct workspace *work, const struct alphabet *a,
                      const struct options *o) {
     static unsigned char class[LONGEST + TOKENS];
-    size_t begin, count = 0, most = o->generate > 0 ? (size_t)o->generate : LONGEST;
+    size_t begin, count = 0, length = strlen(o->prompt), most = o->generate > 0 ? (size_t)o->generate : LONGEST;
     mmax_shape s = mmax_row((size_t)a->classes);
     mmax_truncation cut = o->cut;
     int lines = 0, newline = class_of(a, '\n');
@@ -83,10 +89,8 @@ static void generate(const struct model *model, struct workspace *work, const st
     s.scale = o->temperature > 0 ? 1 / o->temperature : 1;
     cut.k = o->temperature > 0 ? cut.k : 1;
     if (*prompt == '\0') { class[count++] = (unsigned char)(newline >= 0 ? newline : 0); }
-    for (size_t length = strlen(prompt), i = length > TOKENS ? length - TOKENS : 0; i < length; ++i) {
-        int c = class_of(a, (unsigned char)prompt[i]);
-        if (c < 0) { fail("--prompt: the model does not know the character '%c'", prompt[i]); }
-        class[count++] = (unsigned char)c;
+    for (size_t i = length > TOKENS ? length - TOKENS : 0; i < length; ++i) {
+        class[count++] = (unsigned char)class_of(a, (unsigned char)prompt[i]);
     }
     if (!o->log_weights) { fputs(prompt, stdout); }
     for (begin = count; count < begin + most && (o->generate > 0 || lines < LINES); ++count) {
@@ -94,6 +98,7 @@ static void generate(const struct model *model, struct workspace *work, const st
         double log_weight;
         const real *x = next_scores(model, work, a, class, count);
         check(mmax_sample_f32(&next, &log_weight, x, cut, (uint64_t)o->seed, count - begin, s));
+        if (next == UINT32_MAX) { fail("the model's scores are not numbers"); }
         class[count] = (unsigned char)next;
         lines += (int)next == newline;
         print_character(a->symbol[next], log_weight, o->log_weights);
@@ -347,7 +352,7 @@ static struct held_out train_and_draw(struct trainer *t, const struct options *o
 static const char usage[] =
     "usage: language [options]\n"
     "\n"
-    "Trains a decoder over the characters of a text (1.9 minutes on one core of a Xeon), prints how many bits it "
+    "Trains a decoder over the characters of a text (three minutes on one core of a Xeon), prints how many bits it "
     "needs\n"
     "for a character of the last tenth, which it has not seen, and writes twenty lines of its own.\n"
     "\n"
@@ -525,6 +530,7 @@ int main(int argc, char **argv) {
         t->text = read_text(&t->alphabet, o.data);
         t->begun = t->drawn = time(NULL);
     }
+    check_prompt(&t->alphabet, o.prompt);
     if (was_given(&o, STUDY)) {
         struct row row[STUDY_ROWS];
         double models = (double)rows_of_study(row, o.study) * o.seeds;

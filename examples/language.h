@@ -215,7 +215,7 @@ struct held_out {
     double bits, accuracy; /* bits a character; the share of characters that had the largest score */
 };
 
-/* On so many characters. Windows overlap by half, so that all but the first characters are predicted from TOKENS/2 others or more. */
+/* On so many characters. Windows overlap by half: all but the first are predicted from TOKENS/2 others or more. */
 static inline struct held_out evaluate(struct trainer *t, size_t characters) {
     const size_t half = TOKENS / 2, left = t->text.count - t->text.train_count;
     const size_t end = t->text.train_count + (characters < left ? characters : left);

@@ -73,7 +73,7 @@ file(WRITE "${WORK}/cut" "multimax.h language 1: 3 layers of functions 0 0 0 0, 
 foreach(file longer cut tiny.txt)
     expect_failure("not a whole model" --load "${WORK}/${file}")
 endforeach()
-expect_failure("does not know the character" --load "${WORK}/model" --prompt "#")
+expect_failure("has no character" --load "${WORK}/model" --prompt "#")
 file(WRITE "${WORK}/short.txt" "short")
 expect_failure("needs at least" --data "${WORK}/short.txt")
 

@@ -7,8 +7,9 @@
  * identity, have no weight decay, and their gradient is clipped apart from that of the network.
  *
  * Whoever includes it has defined PROGRAM, the hyper-parameters (LEARNING_RATE, WARMUP_STEPS, WEIGHT_DECAY,
- * CLIP_NETWORK, CLIP_MODULATORS, INPUT_BOUND) and the constants TOKENS, WIDTH, HEADS, HIDDEN, MAX_LAYERS, BATCH, CLASSES, INPUTS
- * (rows of the matrix that makes tokens) and CAUSAL (1: a token sees itself and those before it).
+ * CLIP_NETWORK, CLIP_MODULATORS, and INPUT_BOUND of the first weights of the input matrix) and the constants TOKENS,
+ * WIDTH, HEADS, HIDDEN, MAX_LAYERS, BATCH, CLASSES, INPUTS (rows of the input matrix) and CAUSAL (1: a token sees
+ * itself and those before it).
  *
  * In order: numbers, matrix products, functions, model, forward, backward, optimiser, progress and means over seeds.
  */
@@ -149,8 +150,8 @@ static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", 
 /* ==== model ======================================================================================================= */
 
 /*
- * A set of scalars has MultiMax's eight, then temperature, alpha and AttnScale's lambda of each head. Layer l's attention
- * has set l, the output layer set OUTPUT, and SegLU in layer l's perceptron set OUTPUT + 1 + l.
+ * A set of scalars has MultiMax's eight, then temperature, alpha and AttnScale's lambda of each head. The attention of
+ * layer l has set l, the output layer set OUTPUT, and SegLU in the perceptron of layer l set OUTPUT + 1 + l.
  */
 enum { WIDEST = (int)QKV > (int)HIDDEN ? (int)QKV : (int)HIDDEN, HEAT = 8, ALPHA, LAMBDA, SCALARS = LAMBDA + HEADS };
 enum { OUTPUT = MAX_LAYERS, MODULATORS = 2 * MAX_LAYERS + 1 };
@@ -292,7 +293,7 @@ struct stack {
 
 static inline double seconds(void) { return (double)clock() / CLOCKS_PER_SEC; }
 
-/* y = function(scale * x): attention weights, or the probabilities of the output layer; parameter: epsilon, k, alpha or q */
+/* y = function(scale * x): attention weights, or the output layer's probabilities; parameter: epsilon, k, alpha or q */
 static inline void apply(real *y, const real *x, int function, const mmax_multimax_params *p, double parameter,
                          mmax_shape s) {
     switch (function) {
@@ -411,7 +412,7 @@ static inline void forward_from_weights(const struct model *model, struct stack 
     add_linear(x, a->hidden, layer->down, rows, HIDDEN, WIDTH);
 }
 
-/* Of a function that wants scores of at least 0: of queries and keys (x) what is below 0 becomes 0, or of the same entries of y. */
+/* Where queries and keys (x) are below 0, y becomes 0: they themselves, or their gradient. */
 static inline void cut_below_zero(real *y, const real *x, size_t rows) {
     for (size_t r = 0; r < rows; ++r) {
         for (size_t j = r * QKV; j < r * QKV + 2 * WIDTH; ++j) { y[j] = x[j] > 0 ? y[j] : 0; }
