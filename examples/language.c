@@ -36,10 +36,10 @@ static struct held_out train(struct trainer *t, const struct setup *setup, int s
         train_step(t, steps);
         snprintf(line, sizeof line, "%s: %.2f bits a character so far", name, t->recent);
         progress_line(line, t->begun, &t->drawn, t->steps_done / t->steps);
-        if (curve != NULL && step == (point + 1) * steps / POINTS) {
+        for (; curve != NULL && point < POINTS && (point + 1) * steps <= step * POINTS; ++point) {
             curve->step[point] = (double)step;
             curve->bits[point] = t->recent;
-            curve->held_out[point++] = evaluate(t, 4000).bits;
+            curve->held_out[point] = evaluate(t, 4000).bits;
         }
     }
     progress_end();
