@@ -13,7 +13,7 @@
 
 #include <ctype.h>
 
-#define KEPT_PROMPT "Catherine was " /* what kept.svg shows the next character of */
+#define KEPT_PROMPT "it was a s" /* what kept.svg shows the next character of */
 
 /* Of the core that --minutes means; the same number everywhere, so that results are. */
 #define STEPS_A_MINUTE 2500.0
@@ -174,7 +174,7 @@ static void run_study(struct trainer *t, const struct options *o, size_t steps) 
 
 /* ==== figures ===================================================================================================== */
 
-enum { SHOWN = 40, KINDS = 3, BARS = 24 };
+enum { SHOWN = 40, KINDS = 3, BARS = 20 };
 static const int kind_function[KINDS] = {SPARSEMAX, MULTIMAX, SOFTMAX}; /* the last one's text is written */
 static const char *const kind_name[KINDS] = {"SparseMax", "MultiMax", "SoftMax"};
 static const struct line_style wide_line = {INK, "none", "5"}; /* MultiMax's often lies upon it */
