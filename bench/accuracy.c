@@ -99,7 +99,8 @@ accuracy accuracy_of(const kernel *k, const work *w) {
     size_t n = w->cols, rows = n < SAMPLE ? SAMPLE / n : 1;
     row r = {n, k->f64 ? DBL_EPSILON : FLT_EPSILON, k->f64 ? DBL_MIN : FLT_MIN, NULL, NULL, NULL, NULL, NULL, NULL};
     if (k->what == METRIC || k->what == VALUE || starts_with(k->function, "limit") ||
-        starts_with(k->function, "topk_select") || starts_with(k->function, "attention")) {
+        starts_with(k->function, "topk_select") || starts_with(k->function, "truncate") ||
+        starts_with(k->function, "sample") || starts_with(k->function, "attention")) {
         return a;
     }
     o.p = k->order ? params_of_order(k->order) : NULL;
@@ -120,7 +121,7 @@ accuracy accuracy_of(const kernel *k, const work *w) {
     for (size_t i = 0; i < rows; ++i) {
         size_t index = rows > 1 ? i * (w->rows - 1) / (rows - 1) : 0;
         double error;
-        r.n = strstr(k->function, "_lengths") ? w->ends[index] : n;
+        r.n = strstr(k->function, "_lengths") ? w->lengths[index] : n;
         error = (double)error_of_row(&o, &r, k, w, index);
         a.ulp = error <= a.ulp ? a.ulp : error;
         if (sums_to_one) {

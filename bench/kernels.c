@@ -7,6 +7,12 @@
 
 #include "tables.h"
 
+static mmax_truncation nucleus(void) {
+    mmax_truncation t = mmax_truncation_none();
+    t.top_p = NUCLEUS;
+    return t;
+}
+
 void must(int ok, const char *call) {
     if (!ok) {
         fprintf(stderr, "failed: %s\n", call);
@@ -22,7 +28,7 @@ const mmax_multimax_params *params_of_order(int order) {
 }
 
 static mmax_shape with_lengths(mmax_shape s, const work *w) {
-    s.ends = w->ends;
+    s.ends = w->lengths;
     return s;
 }
 

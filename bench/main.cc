@@ -75,7 +75,7 @@ class Arrays {
         starts.resize(w.rows);
         for (size_t r = 0; r < w.rows; ++r) {
             index[r] = static_cast<int32_t>(r * 7919 % w.cols);
-            ends[r] = static_cast<uint32_t>(w.cols - r * 7919 % (w.cols / 2 + 1));
+            lengths[r] = static_cast<uint32_t>(w.cols - r * 7919 % (w.cols / 2 + 1));
         }
         for (size_t r = 0; r < w.rows; ++r) {
             starts[r] = static_cast<uint32_t>(r * 8 / w.rows * 7919 % (w.cols / 8 + 1));
@@ -83,7 +83,7 @@ class Arrays {
         w.starts = starts.data();
         w.per_row = per_row.data();
         w.index = index.data();
-        w.ends = lengths.data();
+        w.lengths = lengths.data();
         void **arrays[] = {&w.x, &w.y, &w.gy, &w.gx};
         for (size_t a = 0; a < 4; ++a) {
             if (c.k->f64) {

@@ -620,6 +620,14 @@ static void test_gumbel(void) {
             free(g);
         }
     }
+    TEST("floats have the same 53 random bits as doubles, so that rare entries win as often") {
+        double *const floats = gumbels(4, 3, 0, 100, 131), *const doubles = gumbels(8, 3, 0, 100, 131);
+        int same = 1;
+        for (size_t i = 0; i < 13100; ++i) { same &= floats[i] == (double)(float)doubles[i]; }
+        CHECK(same, "floats are not doubles rounded");
+        free(floats);
+        free(doubles);
+    }
     TEST("the argmax of x + noise is a sample of softmax(x)") {
         const double x[4] = {1, 0, -1, 2};
         double p[4], count[4] = {0};
