@@ -24,6 +24,7 @@ enum { SIMILARITY, DISTANCE, RESIDUAL, ROLLOUT, MEASURES };
 struct result {                                          /* of one function */
     double measure[MEASURES][MAX_LAYERS + 1][MAX_SEEDS]; /* layer 0: the tokens before the first layer */
     struct histogram weights[MAX_LAYERS + 1];            /* means over the seeds */
+    double accuracy[MAX_SEEDS];                          /* in % */
 };
 
 static void measure_image(const struct trainer *t, struct result *result, size_t image, int seed, int seeds) {
@@ -42,6 +43,13 @@ static void measure_image(const struct trainer *t, struct result *result, size_t
     }
 }
 
+static int is_right(const struct workspace *work, size_t image) {
+    const float *x = work->logit + image * CLASSES;
+    int best = 0;
+    for (int c = 1; c < CLASSES; ++c) { best = x[c] > x[best] ? c : best; }
+    return best == work->label[image];
+}
+
 static void train_and_measure(struct trainer *t, struct result *result, const struct setup *setup, const char *name,
                               int seeds) {
     for (int seed = 1; seed <= seeds; ++seed) {
@@ -51,8 +59,12 @@ static void train_and_measure(struct trainer *t, struct result *result, const st
             progress(t, name, seed, loss);
         }
         for (size_t i = 0, n; (n = forward_test_images(t, i)) > 0; i += n) {
-            for (size_t image = 0; image < n; ++image) { measure_image(t, result, image, seed, seeds); }
+            for (size_t image = 0; image < n; ++image) {
+                measure_image(t, result, image, seed, seeds);
+                result->accuracy[seed - 1] += is_right(&t->work, image);
+            }
         }
+        result->accuracy[seed - 1] *= 100 / (double)(t->data.count - t->data.train_count);
     }
     progress_end();
 }
@@ -83,6 +95,8 @@ static void print_result(const struct result *result, const char *name, int laye
         }
         printf("\n");
     }
+    struct spread right = spread_of(result->accuracy, NULL, seeds);
+    printf("%-10s test accuracy %.2f +- %.2f %%\n", name, right.mean, right.std);
     fflush(stdout);
 }
 
