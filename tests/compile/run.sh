@@ -53,7 +53,7 @@ case_cxx() {
     fi
 }
 
-# all_names: every function of the contract.
+# all_names: functions of the contract that are symbols of shared mode.
 all_names() {
     for type in f32 f64; do
         for name in softmax multimax sparsemax entmax15 evsoftmax tanhmax seglu log_softmax log_multimax; do
@@ -66,8 +66,8 @@ all_names() {
         echo mmax_multimodality_$type
         echo mmax_sparsity_$type
     done
-    for name in status_string row rows multimax_identity multimax_from_checkpoint multimax_to_checkpoint isa_active \
-        isa_available isa_select isa_name labels; do
+    for name in status_string multimax_identity multimax_from_checkpoint multimax_to_checkpoint isa_active \
+        isa_available isa_select isa_name; do
         echo mmax_$name
     done
 }

@@ -41,7 +41,7 @@ template <typename T> bool causal_batch(double tolerance)
 {
     const std::size_t n = 37;
     std::vector<T> x(n * n), y(n * n, T(7)), gy(n * n), gx(n * n, T(7));
-    std::vector<std::uint32_t> lengths(n);
+    std::vector<std::uint32_t> ends(n);
     mmax_multimax_grads gp = mmax_multimax_grads();
     mmax_shape shape = mmax_rows(n, n);
     bool good = true;
@@ -54,7 +54,7 @@ template <typename T> bool causal_batch(double tolerance)
         ends[r] = std::uint32_t(r + 1);
     }
     shape.scale = 0.5;
-    shape.ends = lengths.data();
+    shape.ends = ends.data();
 
     const mmax_multimax_params p = mmax_multimax_identity(2);
     good &= multimax(y, x, p, shape) == MMAX_OK;

@@ -283,8 +283,8 @@ class Ctypes(unittest.TestCase):
                 shape.x_stride, shape.ends = stride, (c_uint32 * rows)(*ends)  # an assigned array is kept alive
                 self.assertEqual(forward(name, suffix, y, x, extra, shape), OK)
                 for r in range(rows):
-                    active = list(x[r * stride:r * stride + lengths[r]])
-                    want = expected(name, active, 1.0, extra) + [0.0] * (cols - lengths[r])
+                    active = list(x[r * stride:r * stride + ends[r]])
+                    want = expected(name, active, 1.0, extra) + [0.0] * (cols - ends[r])
                     self.close(y[r * cols:(r + 1) * cols], want, tolerance, "%s_%s row %d" % (name, suffix, r))
 
     def test_columns(self):
