@@ -616,6 +616,53 @@ static call extreme_call(const function *f, size_t rows, size_t n, const double 
 #define BY        ", by %s: "
 #define BY_ARG(q) ((q) ? "q" : "class")
 
+/* 70 rows of one call against calls on each row alone: groups of rows, and what they leave for later, end anywhere. */
+static void check_batch(const function *f, size_t n) {
+    static float y[70 * 1024], gx[70 * 1024], one[1024];
+    static double y64[70 * 1024], gx64[70 * 1024], one64[1024], loss[70], alone;
+    static int32_t index[70];
+    const int is_float = f->size == 4;
+    size_t wrong = 0;
+    for (size_t i = 0; i < 70 * n; ++i) { y64[i] = y[i] = (float)(4 * random_normal()); }
+    for (size_t r = 0; r < 70; ++r) { index[r] = (int32_t)random_below(n); }
+    for (int what = 0; what < 2; ++what) {
+        const mmax_shape all = mmax_rows(70, n), row = mmax_row(n);
+        if (is_float) {
+            if (what) {
+                mmax_softmax_loss_f32(loss, gx, y, mmax_labels(index), all);
+            } else {
+                mmax_log_softmax_f32(gx, y, all);
+            }
+        } else {
+            if (what) {
+                mmax_softmax_loss_f64(loss, gx64, y64, mmax_labels(index), all);
+            } else {
+                mmax_log_softmax_f64(gx64, y64, all);
+            }
+        }
+        for (size_t r = 0; r < 70; ++r) {
+            mmax_targets t = mmax_labels(index + r);
+            if (is_float) {
+                if (what) {
+                    mmax_softmax_loss_f32(&alone, one, y + r * n, t, row);
+                } else {
+                    mmax_log_softmax_f32(one, y + r * n, row);
+                }
+                wrong += memcmp(one, gx + r * n, n * sizeof *one) != 0;
+            } else {
+                if (what) {
+                    mmax_softmax_loss_f64(&alone, one64, y64 + r * n, t, row);
+                } else {
+                    mmax_log_softmax_f64(one64, y64 + r * n, row);
+                }
+                wrong += memcmp(one64, gx64 + r * n, n * sizeof *one64) != 0;
+            }
+            wrong += what && memcmp(&alone, loss + r, sizeof alone) != 0;
+        }
+    }
+    CHECK(wrong == 0, AT ": %u of 70 rows differ from those alone", AT_ARGS(f, n), (unsigned)wrong);
+}
+
 static void test_shifted_scores(void) {
     TEST("label smoothing: a score that overflows where the largest is taken off it, or in sigma, is no mask") {
         FOR_EACH_FUNCTION(f)
@@ -1160,6 +1207,14 @@ int main(void) {
                   mmax_isa_name((mmax_isa)isa));
             CHECK(bits_of(gp.t_b[1]) == 0x7ff0000000000000, "on %s: %g", mmax_isa_name((mmax_isa)isa), gp.t_b[1]);
         }
+    }
+    TEST("many rows in one call: each is what it is alone, whatever the length") {
+        static const size_t lengths[] = {2, 17, 64, 65, 100, 200, 256, 320, 512, 700, 1024};
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; k < COUNT(lengths); ++k) {
+                    if (strncmp(f->name, "softmax_loss_f", 14) == 0) { check_batch(f, lengths[k]); }
+                }
     }
     TEST("in place, and without some of the outputs: the same bits") {
         FOR_EACH_LOSS(f) FOR_EACH_ISA(isa) {
