@@ -707,7 +707,7 @@ struct trainer {
     int epochs, epoch;
     size_t *order; /* of the training images */
     uint64_t random;
-    double layers_done, layers; /* epochs times layers of all runs, for the progress line */
+    double layers_done, layers; /* layers_trained() of all runs, for the progress line */
     time_t begun, drawn;
 };
 
@@ -722,6 +722,11 @@ static inline void trainer_end(struct trainer *t) {
     free(t->data.order);
     free(t->data.image);
     free(t);
+}
+
+/* The layers that an epoch trains; those with entmax take as long as four others. */
+static inline double layers_trained(const struct setup *setup) {
+    return setup->layers * (setup->attention == ENTMAX ? 4 : 1);
 }
 
 /* A new model. The seed gives its first weights and the order of the images. */
@@ -744,7 +749,7 @@ static inline double train_epoch(struct trainer *t) {
         loss += train_step(&t->model, &t->work, n, t->smoothing, steps) / (double)count;
     }
     ++t->epoch;
-    t->layers_done += t->model.setup.layers;
+    t->layers_done += layers_trained(&t->model.setup);
     return loss;
 }
 
@@ -759,15 +764,22 @@ static inline size_t forward_test_images(struct trainer *t, size_t i) {
     return n;
 }
 
-/* One line on a terminal, drawn anew at most once a second; nothing in a pipe. */
+/* The seconds since the start: processor time, or by the clock, which counts whole ones, where others share the processor. */
+static inline double seconds_since_start(const struct trainer *t, time_t now) {
+    double by_clock = difftime(now, t->begun), used = seconds();
+    return by_clock > used + 1 ? by_clock : used;
+}
+
+/* One line on a terminal, drawn anew at most once a second; nothing in a pipe. The time left is shown after 3 s. */
 static inline void progress(struct trainer *t, const char *name, int seed, double loss) {
     time_t now = time(NULL);
-    double left = difftime(now, t->begun) * (t->layers - t->layers_done) / t->layers_done;
+    double passed = seconds_since_start(t, now), left = passed * (t->layers - t->layers_done) / t->layers_done;
     if (STDERR_IS_TERMINAL() && now != t->drawn) {
-        char line[160];
+        char line[160], time_left[32] = "";
         t->drawn = now;
-        snprintf(line, sizeof line, "%s, seed %d, epoch %2d of %d: loss %.3f; %.0f s left", name, seed, t->epoch,
-                 t->epochs, loss, left);
+        if (passed >= 3) { snprintf(time_left, sizeof time_left, "%.0f s left: ", left); }
+        snprintf(line, sizeof line, "%s%s, seed %d, epoch %2d of %d, loss %.3f", time_left, name, seed, t->epoch, t->epochs,
+                 loss);
         fprintf(stderr, "\r%-79.79s", line);
     }
 }
