@@ -7,6 +7,12 @@
 
 #include "tables.h"
 
+static mmax_truncation nucleus(void) {
+    mmax_truncation t = mmax_truncation_none();
+    t.top_p = NUCLEUS;
+    return t;
+}
+
 void must(int ok, const char *call) {
     if (!ok) {
         fprintf(stderr, "failed: %s\n", call);

@@ -49,6 +49,7 @@ extern const kernel peer_loops_O2[], peer_loops_fast[];
 extern const kernel peer_onednn[], peer_xnnpack[], peer_torch[], peer_sleef[];
 
 #define KEPT             8    /* entries that topk keeps */
+#define NUCLEUS          0.9  /* top_p of truncate and sample */
 #define TRAINING_EPSILON 1e-6 /* of evsoftmax_loss; inference has 0 */
 #define METRIC_EPSILON   0.0  /* thresholds of the metrics: entries above and below 0 */
 

@@ -1,4 +1,7 @@
-/* peer_topk.c: softmax over the KEPT largest entries in plain C: they are found by a partial quickselect, or by a heap. */
+/*
+ * peer_topk.c: softmax over the KEPT largest entries in plain C: they are found by a partial quickselect, or by a heap. And
+ * an entry drawn from the NUCLEUS as engines do it, after llama2.c: what can matter is sorted.
+ */
 #include "kernels.h"
 
 #include <math.h>
@@ -73,7 +76,45 @@ static void *open_row(const work *w) {
 static void run_quickselect(const work *w, void *state) { topk_rows(w, state, by_quickselect); }
 static void run_heap(const work *w, void *state) { topk_rows(w, state, by_heap); }
 
+typedef struct candidate {
+    float weight;
+    uint32_t index;
+} candidate;
+static int descending(const void *a, const void *b) {
+    const float x = ((const candidate *)a)->weight, y = ((const candidate *)b)->weight;
+    return (x < y) - (x > y);
+}
+static void run_qsort(const work *w, void *state) {
+    candidate *const c = state;
+    const size_t n = w->cols;
+    for (size_t r = 0; r < w->rows; ++r) {
+        const float *x = (const float *)w->x + r * n;
+        float *y = (float *)w->y + r * n, max = x[0], sum = 0, all = 0, drawn;
+        size_t held = 0, last = 0, at = 0;
+        for (size_t i = 0; i < n; ++i) { max = x[i] > max ? x[i] : max; }
+        for (size_t i = 0; i < n; ++i) { sum += y[i] = expf(x[i] - max); }
+        for (size_t i = 0; i < n; ++i) {
+            y[i] /= sum;
+            if (y[i] >= (1 - (float)NUCLEUS) / (float)(n - 1)) {
+                c[held].weight = y[i];
+                c[held++].index = (uint32_t)i;
+            }
+        }
+        qsort(c, held, sizeof *c, descending);
+        while (last < held && all <= (float)NUCLEUS) { all += c[last++].weight; }
+        drawn = all * (float)(r * 7919 % 1024) / 1024;
+        for (sum = c[0].weight; sum <= drawn && at + 1 < last; sum += c[at].weight) { ++at; }
+        ((uint32_t *)w->gx)[r] = c[at].index;
+    }
+}
+static void *open_candidates(const work *w) {
+    void *c = malloc(w->cols * sizeof(candidate));
+    must(c != NULL, "malloc");
+    return c;
+}
+
 const kernel peer_topk[] = {
+    {"sample", "qsort", FORWARD, 0, 0, 1, run_qsort, NULL, open_candidates, free},
     {"topk", "quickselect", FORWARD, 0, 0, 2, run_quickselect, NULL, open_row, free},
     {"topk", "heap", FORWARD, 0, 0, 2, run_heap, NULL, open_row, free},
     {NULL, NULL, FORWARD, 0, 0, 0, NULL, NULL, NULL, NULL},

@@ -13,40 +13,58 @@
 
 /* ==== measures ==================================================================================================== */
 
+/* What is trained: six functions, and softmax with what others do against tokens that become alike. */
+enum { ATTN_SCALE = FUNCTIONS, DIVERSIFY, KINDS };
+static const char *const kind_name[KINDS] = {"softmax",  "multimax", "evsoftmax", "sparsemax",
+                                             "entmax15", "tanhmax",  "attnscale", "diversify"};
+
 enum { MAX_SEEDS = 20, MAX_EPOCHS = 200 };
 enum { SIMILARITY, DISTANCE, RESIDUAL, ROLLOUT, MEASURES };
 
 struct result {                                          /* of one function */
     double measure[MEASURES][MAX_LAYERS + 1][MAX_SEEDS]; /* layer 0: the tokens before the first layer */
     struct histogram weights[MAX_LAYERS + 1];            /* means over the seeds */
+    double accuracy[MAX_SEEDS];                          /* in % */
 };
 
 static void measure_image(const struct trainer *t, struct result *result, size_t image, int seed, int seeds) {
     double share = 1 / (double)(t->data.count - t->data.train_count), rollout[SQUARE] = {0};
     for (size_t i = 0; i < TOKENS; ++i) { rollout[i * TOKENS + i] = 1; }
     for (size_t l = 0; l <= (size_t)t->model.setup.layers; ++l) {
-        const float *tokens = t->work.tokens[l] + image * TOKENS * WIDTH;
+        const float *tokens = t->work.stack.tokens[l] + image * TOKENS * WIDTH;
         result->measure[SIMILARITY][l][seed - 1] += share * patch_similarity(tokens, TOKENS, WIDTH);
         result->measure[DISTANCE][l][seed - 1] += share * mean_average_distance(tokens, TOKENS, WIDTH);
         result->measure[RESIDUAL][l][seed - 1] += share * collapse_residual(tokens, TOKENS, WIDTH);
         if (l > 0) {
-            const float *weight = t->work.layer[l - 1].weight + image * HEADS * SQUARE;
+            const float *weight = t->work.stack.layer[l - 1].weight + image * HEADS * SQUARE;
             result->measure[ROLLOUT][l][seed - 1] += share * roll_out(rollout, weight, HEADS, TOKENS);
             histogram_add(&result->weights[l], weight, HEADS * SQUARE, share / seeds / (HEADS * SQUARE));
         }
     }
 }
 
-static void train_and_measure(struct trainer *t, struct result *result, const struct setup *setup, int seeds) {
+static int is_right(const struct workspace *work, size_t image) {
+    const float *x = work->logit + image * CLASSES;
+    int best = 0;
+    for (int c = 1; c < CLASSES; ++c) { best = x[c] > x[best] ? c : best; }
+    return best == work->label[image];
+}
+
+static void train_and_measure(struct trainer *t, struct result *result, const struct setup *setup, const char *name,
+                              int seeds) {
     for (int seed = 1; seed <= seeds; ++seed) {
         train_start(t, setup, seed);
         for (int epoch = 0; epoch < t->epochs; ++epoch) {
             double loss = train_epoch(t);
-            progress(t, function_name[setup->attention], seed, loss);
+            progress(t, name, seed, loss);
         }
         for (size_t i = 0, n; (n = forward_test_images(t, i)) > 0; i += n) {
-            for (size_t image = 0; image < n; ++image) { measure_image(t, result, image, seed, seeds); }
+            for (size_t image = 0; image < n; ++image) {
+                measure_image(t, result, image, seed, seeds);
+                result->accuracy[seed - 1] += is_right(&t->work, image);
+            }
         }
+        result->accuracy[seed - 1] *= 100 / (double)(t->data.count - t->data.train_count);
     }
     progress_end();
 }
@@ -77,6 +95,8 @@ static void print_result(const struct result *result, const char *name, int laye
         }
         printf("\n");
     }
+    struct spread right = spread_of(result->accuracy, NULL, seeds);
+    printf("%-10s test accuracy %.2f +- %.2f %%\n", name, right.mean, right.std);
     fflush(stdout);
 }
 
@@ -84,8 +104,8 @@ static void print_result(const struct result *result, const char *name, int laye
 
 /* SoftMax is drawn first and wide: others often lie in the same place. */
 static const struct line_style wide_line = {INK, "none", "5"};
-static const struct line_style *const line[FUNCTIONS] = {&wide_line,      &multimax_line, &evsoftmax_line,
-                                                         &sparsemax_line, &entmax15_line, &tanhmax_line};
+static const struct line_style *const line[KINDS] = {&wide_line,     &multimax_line, &evsoftmax_line, &sparsemax_line,
+                                                     &entmax15_line, &tanhmax_line,  &more_line[2],   &more_line[3]};
 
 struct drawing {
     const struct result *result; /* of each function; of those that `drawn` has */
@@ -93,24 +113,25 @@ struct drawing {
     int layers, seeds;
 };
 
-static const char *const shown_name[FUNCTIONS] = {"SoftMax",   "MultiMax",   "EvSoftMax",
-                                                  "SparseMax", "EntMax-1.5", "TanhMax"};
+static const char *const shown_name[KINDS] = {"SoftMax",    "MultiMax", "EvSoftMax", "SparseMax",
+                                              "EntMax-1.5", "TanhMax",  "AttnScale", "diversified"};
 
-enum { LEFT = 64, TOP = 84, KEY_WIDTH = 134, FIGURE_WIDTH = 864 };
+enum { LEFT = 64, TOP = 104, KEY_WIDTH = 200, FIGURE_WIDTH = 864 };
 
+/* Two rows of them. */
 static void svg_keys(FILE *svg, const struct drawing *d) {
-    double x = LEFT;
-    for (int f = 0; f < FUNCTIONS; ++f) {
+    int count = 0;
+    for (int f = 0; f < KINDS; ++f) {
         if (d->drawn[f]) {
-            svg_key(svg, x, 48, line[f], shown_name[f]);
-            x += KEY_WIDTH;
+            svg_key(svg, LEFT + KEY_WIDTH * (count % 4), 46 + 22 * (count / 4), line[f], shown_name[f]);
+            ++count;
         }
     }
 }
 
 /* Means and, as whiskers beside each other, standard deviations over the seeds, from layer `first` on. */
 static void svg_by_layer(FILE *svg, const struct panel *panel, const struct drawing *d, int measure, int first) {
-    for (int f = 0; f < FUNCTIONS; ++f) {
+    for (int f = 0; f < KINDS; ++f) {
         double x[MAX_LAYERS + 1], y[MAX_LAYERS + 1];
         for (int l = first; l <= d->layers && d->drawn[f]; ++l) {
             struct spread s = spread_at(&d->result[f], measure, l, d->seeds);
@@ -129,7 +150,7 @@ static void svg_by_layer(FILE *svg, const struct panel *panel, const struct draw
 /* The least multiple of `step` that the measure does not exceed. */
 static double top_of(const struct drawing *d, int measure, double step) {
     double most = 0;
-    for (int f = 0; f < FUNCTIONS; ++f) {
+    for (int f = 0; f < KINDS; ++f) {
         for (int l = 0; l <= d->layers && d->drawn[f]; ++l) {
             struct spread s = spread_at(&d->result[f], measure, l, d->seeds);
             most = fmax(most, s.mean + s.std);
@@ -140,7 +161,7 @@ static double top_of(const struct drawing *d, int measure, double step) {
 
 static void draw_tokens(FILE *svg, const struct drawing *d) {
     static const char *const title[ROLLOUT] = {"patch similarity", "mean average distance", "rank-collapse residual"};
-    svg_begin(svg, FIGURE_WIDTH, 372, "How alike the tokens are behind each layer");
+    svg_begin(svg, FIGURE_WIDTH, 392, "How alike the tokens are behind each layer");
     svg_text(svg, LEFT, 26, "start", "How alike the tokens are behind each layer: means of %d seed%s%s", d->seeds,
              d->seeds > 1 ? "s" : "", d->seeds > 1 ? ", whiskers: &#177; std" : "");
     svg_keys(svg, d);
@@ -150,7 +171,7 @@ static void draw_tokens(FILE *svg, const struct drawing *d) {
         svg_grid(svg, &panel, step, 1, 1);
         svg_by_layer(svg, &panel, d, m, 0);
         svg_text(svg, panel.left, TOP + 4, "start", "%s", title[m]);
-        svg_text(svg, panel.left + panel.width / 2, 358, "middle", "layer");
+        svg_text(svg, panel.left + panel.width / 2, 378, "middle", "layer");
     }
     svg_end(svg);
 }
@@ -159,14 +180,14 @@ static void draw_rollout(FILE *svg, const struct drawing *d) {
     double step[2] = {1, 0.5};
     struct panel panel = {LEFT, TOP, FIGURE_WIDTH - LEFT - 20, 260, {1, 0}, {d->layers, top_of(d, ROLLOUT, 0.5)}};
     panel.high[0] = d->layers > 1 ? d->layers : 2;
-    svg_begin(svg, FIGURE_WIDTH, 400, "Distance of the attention rollout from the attention of the layer");
+    svg_begin(svg, FIGURE_WIDTH, 420, "Distance of the attention rollout from the attention of the layer");
     svg_text(svg, LEFT, 26, "start",
              "Distance of the attention rollout from the layer's own attention: means of %d seed%s%s", d->seeds,
              d->seeds > 1 ? "s" : "", d->seeds > 1 ? ", whiskers: &#177; std" : "");
     svg_keys(svg, d);
     svg_grid(svg, &panel, step, 1, 1);
     svg_by_layer(svg, &panel, d, ROLLOUT, 1);
-    svg_text(svg, panel.left + panel.width / 2, 384, "middle", "layer");
+    svg_text(svg, panel.left + panel.width / 2, 404, "middle", "layer");
     svg_vertical(svg, 18, panel.top + panel.height / 2, "Frobenius norm");
     svg_end(svg);
 }
@@ -236,7 +257,7 @@ static void draw_weights(FILE *svg, const struct drawing *d, int cumulative, con
             panel.high[1] = 0;
         }
         svg_weight_axes(svg, &panel, cumulative, l + COLUMNS > d->layers, column == 0);
-        for (int f = 0; f < FUNCTIONS; ++f) {
+        for (int f = 0; f < KINDS; ++f) {
             if (d->drawn[f]) { svg_shares(svg, &panel, &d->result[f].weights[l], line[f], cumulative); }
         }
         svg_text(svg, panel.left + 4, panel.top - 5, "start", "layer %d", l);
@@ -270,9 +291,14 @@ static const char usage[] =
     "usage: oversmoothing [options]\n"
     "\n"
     "Trains a transformer on 1,437 images of digits with each attention function, and measures on 360 others, layer\n"
-    "by layer, how alike the tokens of an image are and how the attention weights are distributed. Three minutes.\n"
+    "by layer, how alike the tokens of an image are and how the attention weights are distributed. Four minutes.\n"
     "\n"
-    "  --function NAME  softmax, multimax, evsoftmax, sparsemax, entmax15, tanhmax or all (all)\n"
+    "  --function NAME  softmax, multimax, evsoftmax, sparsemax, entmax15, tanhmax, or softmax with attnscale "
+    "(weights\n"
+    "                   y + lambda (y - 1/n), a lambda a head is learned) or diversify (patch similarity behind the "
+    "last\n"
+    "                   layer is added to the loss); or all (all)\n"
+    "  --diversify A    so many times (1)\n"
     "  --layers N       1 to 8 (6)\n"
     "  --seeds N        train with seeds 1 to N; mean and standard deviation (3)\n"
     "  --epochs N       passes over the training images (7)\n"
@@ -291,20 +317,23 @@ static const char usage[] =
 
 struct options {
     const char *data_path, *svg_directory;
-    int function, layers, seeds, epochs; /* function: FUNCTIONS is all */
+    int function, layers, seeds, epochs; /* function: KINDS is all */
+    double diversify;
 };
 
 static void read_options(struct options *o, int argc, char **argv) {
     for (int i = 1; i < argc; ++i) {
         const char *v;
         if ((v = option_value(argc, argv, &i, "--function")) != NULL) {
-            o->function = strcmp(v, "all") == 0 ? FUNCTIONS : word_value("--function", v, function_name, FUNCTIONS);
+            o->function = strcmp(v, "all") == 0 ? KINDS : word_value("--function", v, kind_name, KINDS);
         } else if ((v = option_value(argc, argv, &i, "--layers")) != NULL) {
             o->layers = integer_value("--layers", v, 1, MAX_LAYERS);
         } else if ((v = option_value(argc, argv, &i, "--seeds")) != NULL) {
             o->seeds = integer_value("--seeds", v, 1, MAX_SEEDS);
         } else if ((v = option_value(argc, argv, &i, "--epochs")) != NULL) {
             o->epochs = integer_value("--epochs", v, 1, MAX_EPOCHS);
+        } else if ((v = option_value(argc, argv, &i, "--diversify")) != NULL) {
+            o->diversify = number_value("--diversify", v, 0, 1000);
         } else if ((v = option_value(argc, argv, &i, "--data")) != NULL) {
             o->data_path = v;
         } else if ((v = option_value(argc, argv, &i, "--svg")) != NULL) {
@@ -318,15 +347,15 @@ static void read_options(struct options *o, int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    struct options o = {"examples/data/digits.csv", NULL, FUNCTIONS, 6, 3, 7};
+    struct options o = {"examples/data/digits.csv", NULL, KINDS, 6, 3, 7, 1};
     struct trainer *t = allocate(1, sizeof *t);
-    struct result *result = allocate(FUNCTIONS, sizeof *result);
-    int drawn[FUNCTIONS] = {0};
+    struct result *result = allocate(KINDS, sizeof *result);
+    int drawn[KINDS] = {0};
     read_options(&o, argc, argv);
     trainer_start(t, o.data_path);
     t->smoothing = 0.1;
     t->epochs = o.epochs;
-    t->layers = (double)o.layers * o.seeds * o.epochs * (o.function == FUNCTIONS ? FUNCTIONS : 1);
+    t->layers = (double)o.layers * o.seeds * o.epochs * (o.function == KINDS ? KINDS : 1);
     if (o.svg_directory != NULL) { /* a wrong directory shows before the training */
         file_open_in(o.svg_directory, "tokens.svg");
         files_drop();
@@ -335,12 +364,15 @@ int main(int argc, char **argv) {
            "                   similarity            MAD       residual    weights in %%                  rollout\n"
            "function  layer    mean   std    mean   std    mean   std      0  <0.001    >0.1    mean   std\n",
            o.layers, o.seeds, o.epochs);
-    for (int f = 0; f < FUNCTIONS; ++f) {
-        struct setup setup = {f, SOFTMAX, 2, TERMS_BD, o.layers, 0, 1, 0, 0};
-        if (o.function == FUNCTIONS || o.function == f) {
+    for (int f = 0; f < KINDS; ++f) {
+        struct setup setup = {.order = 2, .terms = TERMS_BD, .layers = o.layers, .temperature = 1};
+        setup.attention = f < FUNCTIONS ? f : SOFTMAX;
+        setup.attn_scale = f == ATTN_SCALE;
+        setup.diversify = f == DIVERSIFY ? o.diversify : 0;
+        if (o.function == KINDS || o.function == f) {
             drawn[f] = 1;
-            train_and_measure(t, &result[f], &setup, o.seeds);
-            print_result(&result[f], function_name[f], o.layers, o.seeds);
+            train_and_measure(t, &result[f], &setup, kind_name[f], o.seeds);
+            print_result(&result[f], kind_name[f], o.layers, o.seeds);
         }
     }
     if (o.svg_directory != NULL) {

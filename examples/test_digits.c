@@ -122,7 +122,14 @@ static void test_gradients(struct model *model, struct workspace *work) {
     static const int function[] = {SOFTMAX, MULTIMAX, SPARSEMAX,  ENTMAX15,
                                    TANHMAX, ENTMAX,   SIGSOFTMAX, SPARSEHOURGLASS}; /* evsoftmax jumps */
     for (size_t f = 0; f < sizeof function / sizeof *function; ++f) {
-        struct setup setup = {function[f], SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 1, 0.8, function[f] == ENTMAX, 0.5};
+        struct setup setup = {.attention = function[f],
+                              .order = 2,
+                              .terms = TERMS_BD,
+                              .layers = TEST_LAYERS,
+                              .learn_heat = 1,
+                              .temperature = 0.8,
+                              .learn_alpha = function[f] == ENTMAX,
+                              .parameter = 0.5};
         start(model, work, &setup);
         mean_loss(model, work);
         backward(model, work, IMAGES);
@@ -146,9 +153,15 @@ static void test_gradients(struct model *model, struct workspace *work) {
 static void test_setup(struct model *model, struct workspace *work) {
     for (int order = 1; order <= 2; ++order) {
         for (int terms = TERMS_B; terms <= TERMS_BD; ++terms) {
-            struct setup setup = {MULTIMAX, MULTIMAX, order, terms, TEST_LAYERS, terms == TERMS_D, 2, 0, 0};
+            struct setup setup = {.attention = MULTIMAX,
+                                  .output = MULTIMAX,
+                                  .order = order,
+                                  .terms = terms,
+                                  .layers = TEST_LAYERS,
+                                  .learn_heat = terms == TERMS_D,
+                                  .temperature = 2};
             start(model, work, &setup);
-            CLOSE(score_shape(model, 0, 1).scale * sqrt(HEAD_DIM), 0.5, TINY);
+            CLOSE(score_shape(model, &work->stack, 0, 1).scale * sqrt(HEAD_DIM), 0.5, TINY);
             mean_loss(model, work);
             backward(model, work, IMAGES);
             for (size_t l = 0; l < MODULATORS; ++l) {
@@ -166,7 +179,7 @@ static void test_setup(struct model *model, struct workspace *work) {
 /* Images and targets of a pair; of a share of 1 the loss is that of the labels. */
 static void test_mixup(struct model *model, struct workspace *work) {
     const size_t last = (IMAGES - 1) * TOKENS * PATCH;
-    struct setup setup = {SOFTMAX, MULTIMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1, 0, 0};
+    struct setup setup = {.output = MULTIMAX, .order = 2, .terms = TERMS_BD, .layers = TEST_LAYERS, .temperature = 1};
     uint64_t state = 3;
     double mean = 0, square = 0;
     start(model, work, &setup);
@@ -241,7 +254,7 @@ static double gradient_by_differences(struct model *model, struct workspace *wor
 static void test_explanations(struct model *model, struct workspace *work) {
     enum { QUERIES = 0, VALUES = 2 * WIDTH, NOTHING };
     static const size_t zeros[] = {QUERIES, VALUES, NOTHING};
-    struct setup setup = {SOFTMAX, SOFTMAX, 2, TERMS_BD, TEST_LAYERS, 0, 1, 0, 0};
+    struct setup setup = {.order = 2, .terms = TERMS_BD, .layers = TEST_LAYERS, .temperature = 1};
     float p[BATCH * CLASSES];
     double gradient[BATCH][TOKENS];
     int class[BATCH] = {0};
@@ -269,7 +282,7 @@ static void test_explanations(struct model *model, struct workspace *work) {
         CLOSE(sum[BY_GRADIENT] != 0, zero != QUERIES, 0);
         occlude(model, work, TEST_LAYERS - 1, IMAGES, 3);
         for (size_t j = 0; j < TOKENS && zero == QUERIES; ++j) {
-            CLOSE((double)work->layer[TEST_LAYERS - 1].weight[j], j == 3 ? 0 : 1.0 / (TOKENS - 1), TINY);
+            CLOSE((double)work->stack.layer[TEST_LAYERS - 1].weight[j], j == 3 ? 0 : 1.0 / (TOKENS - 1), TINY);
         }
     }
 }

@@ -43,8 +43,8 @@ static double mean_value(struct mean mean) { return mean.count > 0 ? mean.sum / 
 
 /* The metrics of all rows of one layer. Scores are centred first: epsilon = 0 stands for the mean of the row. */
 static void measure_attention(struct mean measure[MEASURES], struct workspace *work, size_t l, mmax_shape s) {
-    const float *x = work->layer[l].score, *y = work->layer[l].weight;
-    float *centred = work->centred, *size = work->back_score;
+    const float *x = work->stack.layer[l].score, *y = work->stack.layer[l].weight;
+    float *centred = work->centred, *size = work->stack.back_score;
     for (size_t r = 0; r < s.rows; ++r) {
         float mean = 0;
         double zeros = 0;
@@ -88,10 +88,10 @@ static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct re
     for (size_t i = 0, n; (n = forward_test_images(t, i)) > 0; i += n) {
         measure_output(measure, &t->model, &t->work, n);
         for (size_t l = 0; l < (size_t)t->model.setup.layers && result != NULL; ++l) {
-            mmax_shape s = score_shape(&t->model, l, n);
+            mmax_shape s = score_shape(&t->model, &t->work.stack, l, n);
             measure_attention(measure, &t->work, l, s);
             for (size_t j = 0; j < s.rows * s.cols; ++j) {
-                float x = (float)s.scale * t->work.layer[l].score[j];
+                float x = (float)s.scale * t->work.stack.layer[l].score[j];
                 result->low[l] = x < result->low[l] ? x : result->low[l];
                 result->high[l] = x > result->high[l] ? x : result->high[l];
             }
@@ -135,7 +135,7 @@ static void keep_maps(struct trainer *t, struct result *result) {
         load_images(&t->work, &t->data, &index, 1);
         forward(&t->model, &t->work, 1, 0);
         for (size_t h = 0; h < HEADS; ++h) {
-            const float *row = t->work.layer[result->setup.layers - 1].weight + (h * TOKENS + query) * TOKENS;
+            const float *row = t->work.stack.layer[result->setup.layers - 1].weight + (h * TOKENS + query) * TOKENS;
             memcpy(result->map[class][h], row, sizeof result->map[class][h]);
         }
     }
@@ -158,10 +158,10 @@ static void train_seed(struct trainer *t, struct result *result, int seed, int s
     train_start(t, &result->setup, seed);
     for (int epoch = 0; epoch < t->epochs; ++epoch) {
         double begin = seconds();
-        t->work.seconds_in_function = 0;
+        t->work.stack.seconds_in_function = 0;
         double loss = train_epoch(t);
         result->step_seconds += share * (seconds() - begin) / steps;
-        result->function_seconds += share * t->work.seconds_in_function / steps;
+        result->function_seconds += share * t->work.stack.seconds_in_function / steps;
         evaluate(t, measure, epoch + 1 == t->epochs ? result : NULL);
         result->curve_loss[epoch] += share * loss;
         result->curve_error[epoch] += share * (1 - mean_value(measure[ACCURACY]));
@@ -451,7 +451,7 @@ static struct setup *study_add(struct study *s, const struct setup *base, const 
 static struct study study_of(int question, const struct setup *base) {
     static const double temperature[] = {1, 0.1, 0.5, 2, 10};
     static const char *const term_label[] = {"", "term b", "term d", "both terms"};
-    struct study s = {0, 10, {{0}}, {{0, 0, 0, 0, 0, 0, 0, 0, 0}}};
+    struct study s = {.seeds = 10};
     char label[48];
     switch (question) {
     case STUDY_TEMPERATURE:
@@ -786,7 +786,7 @@ static void print_title(const struct trainer *t, int seeds) {
 /* One question, or the one model of --attention and --output as a table of one row. */
 static void studies(struct trainer *t, const struct options *o) {
     char name[80];
-    struct study study = {0, 3, {{0}}, {{0, 0, 0, 0, 0, 0, 0, 0, 0}}};
+    struct study study = {.seeds = 3};
     name_of(name, &o->setup);
     if (o->study != NONE) {
         struct setup base = o->setup;
@@ -893,18 +893,9 @@ static void tables(struct trainer *t, const struct options *o) {
 
 int main(int argc, char **argv) {
     struct trainer *t = allocate(1, sizeof *t);
-    struct options o = {"examples/data/digits.csv",
-                        NULL,
-                        0,
-                        ALL,
-                        {{0, 0, 0, 0, 0, 0, 0, 0, 0}},
-                        NONE,
-                        3,
-                        7,
-                        0.1,
-                        0,
-                        {SOFTMAX, SOFTMAX, 2, TERMS_BD, 2, 0, 1, 0, 0},
-                        0};
+    struct options o = {.data_path = "examples/data/digits.csv", .head = ALL, .study = NONE, .seeds = 3, .epochs = 7};
+    o.smoothing = 0.1;
+    o.setup = (struct setup){.order = 2, .terms = TERMS_BD, .layers = 2, .temperature = 1};
     read_choices(&o, "--function", "all");
     read_options(&o, argc, argv);
     t->smoothing = o.smoothing;

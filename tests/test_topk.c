@@ -346,6 +346,31 @@ static void check_truncations(const topk_type *t, size_t n, double scale) {
     }
 }
 
+/* `prefer` chooses, as scores to which it is added do, and does not weigh. */
+static void check_prefer(const topk_type *t, size_t n, size_t k) {
+    mmax_shape s = mmax_row(n), plain = s;
+    int good = 1;
+    s.scale = 2;
+    for (size_t i = 0; i < n; ++i) { /* exact */
+        set(t->f, x_, i, (double)random_below(64) / 8);
+        set(t->f, bias_, i, (double)random_below(64) / 4);
+        set(t->f, z_, i, 2 * get(t->f, x_, i) + get(t->f, bias_, i));
+    }
+    CHECK(t->prefer(w_, index_, x_, bias_, k, 0, s) == MMAX_OK && t->pick(bw, bi, z_, k, 0, plain) == MMAX_OK,
+          "prefer");
+    for (size_t j = 0; j < k; ++j) {
+        good &= index_[j] == bi[j];
+        set(t->f, y_, j, get(t->f, x_, bi[j]));
+    }
+    plain.cols = k;
+    plain.scale = 2;
+    CHECK(t->softmax(y_, y_, plain) == MMAX_OK && memcmp(w_, y_, k * t->f->size) == 0 && good, HERE,
+          HERE_ARGS("prefer"));
+    CHECK(t->prefer(w_, index_, x_, bias_, k, 1, s) == MMAX_OK && t->softmax(y_, x_, s) == MMAX_OK, "prefer");
+    for (size_t j = 0; j < k; ++j) { good &= get_bits(t->f, w_, j) == get_bits(t->f, y_, bi[j]); }
+    CHECK(good, HERE, HERE_ARGS("prefer, over all"));
+}
+
 /* ==== draws ==== */
 /* A million draws from 24 tokens, of which some weigh 1e-9, by chi-square, and each of them alone. */
 static void check_law(const topk_type *t, mmax_truncation c, double top) {
@@ -585,6 +610,12 @@ int main(int argc, char **argv) {
                 fill_hard(t, n, h);
                 check_truncations(t, n, 1);
             }
+        }
+    }
+    TEST("prefer is added to scores for choosing alone") {
+        FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (size_t k = 1; k < 300; k = 3 * k + 1) {
+            check_prefer(t, 300, k);
+            check_prefer(t, k + 1, k);
         }
     }
     TEST("draws follow the law") {

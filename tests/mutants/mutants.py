@@ -116,7 +116,7 @@ m("total: what was lost stays so", "? sum->total + sum->lost : sum->total;", "? 
   "forward losses long_rows")
 m("total: infinity loses itself", "return mmax_is_finite_f64(sum->total) ? sum->total + sum->lost",
   "return 1 ? sum->total + sum->lost", "special_cases losses")
-m("log1p: what 1 + v lost is left out", "+ lost / whole);", ");", "more losses")
+m("log1p: what 1 + v lost is left out", "return mmax_log(whole, lost / whole);", "return mmax_log(whole, lost * 0);", "more losses")
 
 # ==== what a call prepares, the exponential, sigma ====
 m("scale: its log2(e) has no low part", "c->low = (float)(s * log2e - (double)c->high);", "c->low = 0;", "forward")
@@ -248,27 +248,24 @@ m("threshold: lanes are not exchanged", "mmax_select(is_low, mmax_swap(a, (s) % 
 m("threshold: a row alone loses its last entry", "for (size_t i = g->held == 1 ? g->most : 0; i-- > 0;)",
   "for (size_t i = g->held == 1 ? g->most - 1 : 0; i-- > 0;)", "forward bits")
 
-# ==== top-k ====
-m("top-k: a bound too high", "mmax_igt(mmax_iset(k), larger)", "mmax_igt(mmax_iset(k - 1), larger)", "topk")
-m("top-k: more than k of equal ones", "*surplus = of_low - k;", "*surplus = 0;", "topk")
-m("top-k: ties by candidates have one place", "order[t->rank[j] + equal[t->rank[j]]++] = j;", "order[t->rank[j]] = j;",
-  "topk")
-m("top-k: masks are candidates", "low = mmax_max(low, mmax_set(-MMAX_MAX));", "", "topk special_cases")
+# ==== top-k, truncation, sampling ====
+m("top-k: more than k of equal ones", "cut.last = equal < count_low - count_above ? mmax_top_last(t, cut.low, equal) : t->n;",
+  "cut.last = t->n;", "topk")
 m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_);",
   "mmax_mask is_above = mmax_lt(limit, v_);", "topk")
 m("top-k: keys of negative numbers", "return bits >> (8 * MMAX_SIZE - 1) ? bits ^ (~(mmax_uint)0 >> 1) : bits;", "return bits;",
-  "topk")
-m("top-k: missing ones have index 0", "MMAX_MASKED, UINT32_MAX);", "MMAX_MASKED, 0);", "topk")
-m("top-k: in lanes of equal ones the last first", "is_above = mmax_lt(top[u - 1], v);",
-  "is_above = mmax_le(top[u - 1], v);", "topk bits")
-m("top-k: in lanes NaN is a number", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_is_active(next)))",
-  "mmax_not(mmax_is_active(next))", "topk special_cases bits")
-m("top-k: in lanes masks are kept", "mmax_or(mmax_is_nan(sum), mmax_not(mmax_is_active(next)))", "mmax_is_nan(sum)",
-  "topk special_cases bits")
-m("top-k: rows that went the other way are taken for done", "odd ^= (unsigned)mmax_top_row(w + j * t.k, index + j * t.k, &t) << j;",
-  "odd ^= (unsigned)(mmax_top_row(w + j * t.k, index + j * t.k, &t) | 1) << j;", "topk")
-m("top-k: first is not added to index", "(uint32_t)((mmax_uint)t->place[order[i]] + t->a->first);",
-  "(uint32_t)t->place[order[i]];", "topk attention")
+  "topk environment")
+m("top-k: missing ones have index 0", "mmax_select_put(&t, done, 0, UINT32_MAX);", "mmax_select_put(&t, done, 0, 0);", "topk")
+m("top-k: of equal ones the last first", "mmax_igt(lanes, mmax_iset(i - at));", "mmax_igt(mmax_iset(i - at), lanes);", "topk")
+m("top-k: first is not added to index", "mmax_bits_of(s), place + t->a->first);", "mmax_bits_of(s), place);", "topk attention")
+m("top-k: fewer groups than k are active", "if (!is_weighed && t->mass < target) { return cut; }", "", "topk")
+m("truncate: of equal weights any one", "if (is_mixed) {", "if (0) {", "topk")
+m("truncate: keep does not count", "if (mmax_top_is_shorter(cut, other)) { cut = other; }", "", "topk")
+m("truncate: the longest prefix", "if (mmax_top_is_shorter(other, cut)) { cut = other; }", "", "topk")
+m("truncate: the variance for the deviation", "? mmax_root(low) * unit * 32 : 0", "? low * unit * 32 : 0", "topk")
+m("sample: u does not count", "target *= u;", "target *= 0.5;", "topk")
+m("sample: what is cut is drawn", "const mmax_vec e_ = mmax_keep(is_kept, mmax_weigh(v_ - shift, w, c, 0));",
+  "const mmax_vec e_ = mmax_weigh(v_ - shift, w, c, 0);\n(void)is_kept;", "topk")
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers",
@@ -323,7 +320,7 @@ m("sigsoftmax: no bound of sigmoids", "s = mmax_max(mmax_min(x, most), mmax_set(
   "more special_cases")
 m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.half_below", "-2 * spread.half_below",
   "more")
-m("gumbel: first_row does not count", "(first_row + row) * 0xd1342543de82ef95", "(row) * 0xd1342543de82ef95", "more")
+m("gumbel: first_row does not count", "mmax_row_key(seed, first_row + row)", "mmax_row_key(seed, row)", "more")
 
 # ==== metrics, soft targets ====
 m("multimodality: x at epsilon counts", "if ((double)x[i] > a->epsilon && x[i] < x[first]) {",

@@ -4,12 +4,12 @@
 # without one, bytes and stack are left out.
 set -u
 
-max_lines=5200
+max_code_lines=5150        # of the implementation, without comments and blank lines
 max_conditionals=100       # #if, #ifdef, #ifndef, #elif
 max_backslash_lines=150    # lines that end in a backslash
 max_macro_lines=12         # of the longest macro
-max_softmax_bytes=33500    # a program's file that calls one softmax in plain mode, text and data
-max_all_bytes=640000       # all functions, in shared mode
+max_softmax_bytes=82000    # a program's file that calls one softmax in plain mode, text and data
+max_all_bytes=1050000      # all functions, in shared mode
 max_stack_bytes=16384      # the largest frame of a function
 
 if [ $# -ne 2 ] && [ $# -ne 3 ]; then
@@ -35,7 +35,20 @@ at_most() {
 
 bytes() { size "$1" | awk 'NR == 2 { print $1 + $2 }'; }
 
-at_most $max_lines "$(wc -l <"$header" | tr -d ' ')" 'lines'
+# Lines from the design page on that have something beside comments.
+code_lines() {
+    sed -n '/^\/\* ==== design ====/,$p' "$1" | awk '{
+        rest = $0; code = ""
+        while (length(rest) > 0) {
+            at = index(rest, inside ? "*/" : "/*")
+            if (!inside) { code = code (at ? substr(rest, 1, at - 1) : rest) }
+            rest = at ? substr(rest, at + 2) : ""
+            if (at) { inside = !inside }
+        }
+        if (code ~ /[^ \t]/) { ++count }
+    } END { print count + 0 }'
+}
+at_most $max_code_lines "$(code_lines "$header")" 'code lines of the implementation'
 at_most $max_conditionals "$(grep -cE '^[ 	]*#[ 	]*(el)?if' "$header")" 'preprocessor conditionals'
 at_most $max_backslash_lines "$(grep -c '\\$' "$header")" 'lines that end in a backslash'
 at_most $max_macro_lines "$(awk '!open && /^[ \t]*#[ \t]*define/ { open = 1; lines = 0 }
