@@ -272,7 +272,7 @@ case_ "every C block of the README compiles" \
      done"
 case_ "the README's first example prints what the README says" \
     "$c99 -I$include $small block1.c -o block1 -lm && $run ./block1 >printed && cat printed &&
-     grep -qF \"prints \`\$(cat printed)\`\" $here/../../README.md"
+     printf 'prints \\140%s\\140' \"\$(cat printed)\" >wanted && grep -qF -f wanted $here/../../README.md"
 case_ "shared mode: the user's object holds no code of it" "$nm plain.o | grep -v ' U ' | grep mmax_ >code; empty code"
 case_ "shared mode: every global name of the implementation is mmax_" \
     "globals implementation.o | sed 's/^_//' | grep -v '^mmax_' >others; empty others"
