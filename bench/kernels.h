@@ -14,8 +14,8 @@
 extern "C" {
 #endif
 
-/* The arrays of a call: rows x cols contiguous entries each, of the kernel's type; functions named _axis take them as
- * cols x rows, whose columns are the rows. */
+/* The arrays of a call: rows x cols contiguous entries each, of the kernel's type. Functions named _axis take them as
+ * cols x rows, whose columns are the rows; functions named _calls make a call for each row. */
 typedef struct work {
     size_t rows, cols;
     void *x, *y, *gy, *gx;
@@ -45,7 +45,7 @@ typedef struct kernel {
 
 extern const kernel multimax_f32[], multimax_f64[];
 extern const kernel peer_limits[], peer_sort[], peer_topk[], peer_condat[], peer_attention[];
-extern const kernel peer_naive_O2[], peer_naive_fast[];
+extern const kernel peer_loops_O2[], peer_loops_fast[];
 extern const kernel peer_onednn[], peer_xnnpack[], peer_torch[], peer_sleef[];
 
 #define KEPT             8    /* entries that topk keeps */

@@ -37,6 +37,21 @@ RUN(entmax_175, F(mmax_entmax)(y, x, 1.75, s))
 RUN(log_softmax, F(mmax_log_softmax)(y, x, s))
 RUN(log_multimax2, F(mmax_log_multimax)(y, x, params_of_order(2), s))
 
+/* a call for each row, as engines do for heads */
+#define CALLS(name, call)                                                                                         \
+    static void F(run_##name##_calls)(const work *w, void *state) {                                               \
+        const mmax_shape s = mmax_row(w->cols);                                                                   \
+        (void)state;                                                                                              \
+        for (size_t first = 0; first < w->rows * w->cols; first += w->cols) {                                     \
+            T *x = (T *)w->x + first, *y = (T *)w->y + first, *gy = (T *)w->gy + first, *gx = (T *)w->gx + first; \
+            (void)x, (void)gy, (void)gx;                                                                          \
+            must((call) == MMAX_OK, #name);                                                                       \
+        }                                                                                                         \
+    }
+CALLS(softmax, F(mmax_softmax)(y, x, s))
+CALLS(multimax2, F(mmax_multimax)(y, x, params_of_order(2), s))
+CALLS(softmax_backward, F(mmax_softmax_backward)(gx, gy, y, s))
+
 RUN(softmax_backward, F(mmax_softmax_backward)(gx, gy, y, s))
 RUN(multimax1_backward, F(mmax_multimax_backward)(gx, &grads, gy, y, x, params_of_order(1), s))
 RUN(multimax2_backward, F(mmax_multimax_backward)(gx, &grads, gy, y, x, params_of_order(2), s))
@@ -70,6 +85,8 @@ RUN(sparsity, F(mmax_sparsity)(w->per_row, y, x, METRIC_EPSILON, 0, s))
 const kernel F(multimax)[] = {
     ROW(softmax, FORWARD, 0, 2, NULL),
     ROW(softmax_lengths, FORWARD, 0, 2, NULL),
+    ROW(softmax_calls, FORWARD, 0, 2, NULL),
+    ROW(multimax2_calls, FORWARD, 2, 2, NULL),
     ROW(softmax_axis, FORWARD, 0, 2, NULL),
     ROW(sparsemax_axis, FORWARD, 0, 2, NULL),
     ROW(attention_bias, FORWARD, 0, 3, NULL),
@@ -100,6 +117,7 @@ const kernel F(multimax)[] = {
     ROW(evsoftmax_backward, BACKWARD, 0, 3, F(run_evsoftmax)),
     ROW(tanhmax_backward, BACKWARD, 0, 4, F(run_tanhmax)),
     ROW(seglu_backward, BACKWARD, 2, 3, NULL),
+    ROW(softmax_backward_calls, BACKWARD, 0, 3, F(run_softmax)),
     ROW(softmax_backward_axis, BACKWARD, 0, 3, F(run_softmax_axis)),
     ROW(log_softmax_backward, BACKWARD, 0, 3, F(run_log_softmax)),
     ROW(log_multimax2_backward, BACKWARD, 2, 4, F(run_log_multimax2)),
@@ -121,4 +139,5 @@ const kernel F(multimax)[] = {
 };
 
 #undef ROW
+#undef CALLS
 #undef RUN

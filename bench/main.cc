@@ -6,36 +6,60 @@
 //     bench --all                                            everything: hours
 //     bench --benchmark_filter='^softmax_f32/.*/64x4096/'    a part of everything
 //
-// Repetitions of all benchmarks run in random order, and medians are reported. All of it is one thread.
+// Repetitions of all benchmarks run in random order, on one thread. Medians and quartiles are reported: on the terminal,
+// or in the file of --benchmark_out. Progress goes to the standard error.
 #include "kernels.h"
 
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
 #include <random>
+#include <regex>
 #include <string>
 #include <vector>
 
 #if defined(__unix__) || defined(__APPLE__)
 #    include <dlfcn.h>
+#    include <unistd.h>
 #endif
 
 namespace {
 
 bool starts_with(const char *s, const char *prefix) { return std::strncmp(s, prefix, std::strlen(prefix)) == 0; }
 
+bool ends_with(const char *s, const char *suffix) {
+    const size_t length = std::strlen(s), end = std::strlen(suffix);
+    return length >= end && std::strcmp(s + length - end, suffix) == 0;
+}
+
+bool standard_error_is_terminal() {
+#if defined(__unix__) || defined(__APPLE__)
+    return isatty(2) != 0;
+#else
+    return false;
+#endif
+}
+
 struct Shape {
     size_t rows, cols;
 };
 const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},   {1024, 256},  {256, 1024},
                             {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}};
-const Shape call_shapes[] = {{1, 1}, {1, 2}, {1, 4}, {1, 8}, {1, 16}, {1, 32}, {1, 64}}; // what a call costs
-const Shape router_shapes[] = {{65536, 64}, {65536, 128}};                               // of mixtures of experts
-const Shape backward_shapes[] = {{512, 64}, {128, 256}, {32, 1024}, {8, 4096}};          // their arrays fit L2
-const Shape axis_shapes[] = {{8400, 16}, {65536, 21}, {8400, 80}, {49, 1000}};           // boxes, pixels, classes
+const Shape short_shapes[] = {{8192, 2}, {8192, 4}, {8192, 8}, {4096, 16}, {2048, 32}, {1024, 64}}; // fit L2
+const size_t call_lengths[] = {8, 16, 32, 64, 128, 256, 512}; // calls of one row each
+const size_t calls = 64;                                      // one after the other, by functions named so
+const Shape router_shapes[] = {{65536, 64}, {65536, 128}};    // of mixtures of experts
+const Shape gradient_shapes[] = {{4096, 8},  {2048, 16}, {1024, 32}, {512, 64},
+                                 {128, 256}, {32, 1024}, {8, 4096}}; // of backward functions and losses: fit L2
+const Shape vocabulary = {8, 32000};                                 // of losses
+const Shape axis_shapes[] = {{8400, 16}, {65536, 21}, {8400, 80}, {49, 1000}}; // boxes, pixels, classes
 const int spreads[] = {1, 4, 30};
 // Sharp rows and the mean over a batch make gradients below the normal numbers.
 const Shape sharp_backward = {256, 1024}, sharp_loss = {64, 4096};
@@ -123,6 +147,54 @@ class Arrays {
     std::vector<uint32_t> lengths, starts;
 };
 
+// ==== progress ====
+
+// A line on the standard error: on a terminal each second, in a file every ten seconds.
+class Progress {
+  public:
+    void expect(size_t cases, size_t repetitions) { expected = static_cast<double>(cases * (repetitions + TRIALS)); }
+    void step() {
+        const double now = seconds();
+        ++done;
+        if (now < shown + (terminal ? 1 : 10)) { return; }
+        shown = now;
+        const double share = std::min(done / std::max(expected, 1.0), 0.99);
+        std::fprintf(stderr, terminal ? "\r%s%3.0f %%, %.0f s left   " : "%s%3.0f %%, %.0f s left\n",
+                     "benchmarks: ", 100 * share, now * (1 - share) / share);
+        std::fflush(stderr);
+    }
+    void end() const {
+        if (terminal && shown > 0) { std::fprintf(stderr, "\r%40s\r", ""); }
+    }
+
+  private:
+    enum { TRIALS = 2 }; // calls that find the number of iterations, on average
+    double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
+    const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    const bool terminal = standard_error_is_terminal();
+    double expected = 0, done = 0, shown = 0;
+};
+
+// The medians alone, without the library's remarks about itself and the machine: what is timed is compiled here, not there.
+class Medians : public benchmark::ConsoleReporter {
+  public:
+    explicit Medians(bool on_terminal) : ConsoleReporter(OO_Tabular), shows(on_terminal) {}
+    bool ReportContext(const Context &context) override {
+        name_field_width_ = context.name_field_width;
+        return true;
+    }
+    void ReportRuns(const std::vector<Run> &runs) override {
+        std::vector<Run> medians;
+        for (const Run &run : runs) {
+            if (run.run_type != Run::RT_Aggregate || run.aggregate_name == "median") { medians.push_back(run); }
+        }
+        if (shows && !medians.empty()) { ConsoleReporter::ReportRuns(medians); }
+    }
+
+  private:
+    const bool shows;
+};
+
 // ==== one benchmark ====
 
 // The library's promises that show in a few rows.
@@ -132,7 +204,8 @@ bool promise_broken(const Case &c) {
            (!(c.found.sum <= (c.k->f64 ? 1e-14 : 1e-6)) || (softmax && !(c.found.ulp <= 5)));
 }
 
-void run(benchmark::State &state, Case &c, Arrays &arrays) {
+void run(benchmark::State &state, Case &c, Arrays &arrays, Progress &progress) {
+    progress.step();
     const work w = arrays.fill(c);
     if (c.own()) { must(mmax_isa_select(c.isa) == MMAX_OK, "mmax_isa_select"); }
     void *opened = c.k->open ? c.k->open(&w) : nullptr;
@@ -151,13 +224,16 @@ void run(benchmark::State &state, Case &c, Arrays &arrays) {
     state.counters["bytes_per_second"] = Counter(entries * size * c.k->arrays, Counter::kIsIterationInvariantRate);
     if (c.found.measured) { state.counters["max_ulp"] = c.found.ulp; }
     if (c.found.measured && c.found.sum >= 0) { state.counters["sum_error"] = c.found.sum; }
-    if (promise_broken(c)) { state.SkipWithError("a row is not as accurate as promised"); }
+    if (promise_broken(c)) {
+        std::fprintf(stderr, "ERROR: %s: a row is not as accurate as promised\n", c.name().c_str());
+        state.SkipWithError("a row is not as accurate as promised");
+    }
 }
 
 // ==== the list ====
 
 const kernel *const tables[] = {
-    multimax_f32, multimax_f64, peer_limits, peer_naive_O2,  peer_naive_fast,
+    multimax_f32, multimax_f64, peer_limits, peer_loops_O2,  peer_loops_fast,
     peer_sort,    peer_topk,    peer_condat, peer_attention,
 #ifdef HAVE_ONEDNN
     peer_onednn,
@@ -181,28 +257,48 @@ bool is_sharp(const Case &c) {
 
 bool is_axis(const Case &c) { return std::strstr(c.k->function, "_axis") != nullptr; }
 
-bool is_call(const Case &c) { return c.shape.rows == 1 && c.shape.cols <= 64; }
+bool is_softmax(const Case &c) { return std::strcmp(c.k->function, "softmax") == 0; }
 
-// What report.py has a table for.
+// Functions whose short rows are timed, too.
+bool is_everyday(const Case &c) {
+    static const char *const names[] = {"multimax1", "multimax2", "sparsemax", "entmax15", "evsoftmax", "tanhmax"};
+    return std::any_of(std::begin(names), std::end(names),
+                       [&](const char *name) { return std::strcmp(c.k->function, name) == 0; });
+}
+
+bool is_calls(const Case &c) { return ends_with(c.k->function, "_calls"); }
+
+// A row alone, by a peer that has no function for calls.
+bool is_call(const Case &c) { return c.shape.rows == 1 && c.shape.cols <= 512; }
+
+bool is_one_of(const Shape &shape, const Shape *first, const Shape *last) {
+    return std::any_of(first, last, [&](const Shape &s) { return s.rows == shape.rows && s.cols == shape.cols; });
+}
+
+// What report.py has a table for. AVX2 beside a better instruction set stands for softmax alone.
 bool in_report(const Case &c, mmax_isa best) {
     const std::string function = c.k->function;
-    const bool threshold = function == "sparsemax" || function == "entmax15";
-    const bool short_backward =
-        c.k->what == BACKWARD && (c.shape.rows * c.shape.cols <= 32768 || (c.own() && is_sharp(c)));
-    if (function.compare(0, 9, "attention") == 0 &&
-        (c.k->f64 || c.spread != 4 || c.shape.cols < 64 || c.shape.cols > 4096)) {
-        return false;
+    const bool threshold = function == "sparsemax" || function == "entmax15", of_best = c.isa == best || !c.own();
+    const bool gradient = c.k->what == BACKWARD || c.k->what == LOSS || c.k->what == VALUE;
+    if (c.k->what == METRIC || (c.own() && c.isa != best && c.isa != MMAX_ISA_AVX2)) { return false; }
+    if (!of_best && (c.k->f64 || function.compare(0, 7, "softmax") != 0)) { return false; }
+    if (is_axis(c) || is_calls(c) || is_call(c)) { return c.spread == 4 && c.size == 1 && !c.k->f64; }
+    if (function.compare(0, 9, "attention") == 0) {
+        return !c.k->f64 && c.spread == 4 && c.shape.cols >= 64 && c.shape.cols <= 4096;
     }
-    if (c.own() && c.isa != best && (c.isa != MMAX_ISA_AVX2 || c.k->f64)) { return false; }
-    if (is_axis(c)) { return c.spread == 4 && !c.k->f64; }
-    if (is_call(c)) {
-        return c.spread == 4 && !c.k->f64 && (c.isa == best || !c.own()) &&
-               (function == "softmax" || function == "multimax2" || function == "softmax_backward");
+    if (gradient) {
+        const bool fits = is_one_of(c.shape, std::begin(gradient_shapes), std::end(gradient_shapes)),
+                   vocabularies = c.k->what != BACKWARD && c.shape.cols == vocabulary.cols;
+        if (c.spread == 30) { return c.isa == best && !c.k->f64 && is_sharp(c); }
+        return c.spread == 4 && c.size == 1 && of_best && !c.k->f64 &&
+               (fits || vocabularies || (c.own() && is_sharp(c)));
     }
-    if (c.spread == 30 && c.isa == best && !c.k->f64 && is_sharp(c)) { return true; }
-    if (c.size != 1 || c.k->what == METRIC || (c.k->what == BACKWARD && !short_backward)) { return false; }
-    if (c.shape.cols > 1048576 && function != "softmax" && function != "limit") { return false; }
-    return c.spread == 4 || (c.spread == 1 && threshold) || (c.spread == 30 && c.isa == best && c.k->what == FORWARD);
+    if (is_one_of(c.shape, std::begin(short_shapes), std::end(short_shapes))) {
+        return c.spread == 4 && !c.k->f64 && of_best;
+    }
+    if (c.shape.cols > 131072 && !is_softmax(c) && function != "limit") { return false; }
+    if (c.k->f64) { return c.spread == 4 && c.shape.cols <= 32000; }
+    return c.spread == 4 || (c.spread == 1 && threshold) || (c.spread == 30 && c.isa == best);
 }
 
 void add_shapes(std::vector<Case> &cases, Case c) {
@@ -223,13 +319,20 @@ void add_shapes(std::vector<Case> &cases, Case c) {
         if (is_axis(c)) { add(shape); }
     }
     if (is_axis(c)) { return; }
-    for (const Shape &shape : row_shapes) { add(shape); }
-    for (const Shape &shape : call_shapes) { add(shape); }
-    for (const Shape &shape : router_shapes) {
-        if (starts_with(c.k->function, "topk") || std::strcmp(c.k->function, "softmax") == 0) { add(shape); }
+    for (size_t length : call_lengths) {
+        const bool peer = !c.own() && is_softmax(c) && !starts_with(c.k->by, "loop");
+        if (is_calls(c) || peer) { add({is_calls(c) ? calls : 1, length}); }
     }
-    for (const Shape &shape : backward_shapes) {
-        if (c.k->what == BACKWARD) { add(shape); }
+    if (is_calls(c)) { return; }
+    for (const Shape &shape : row_shapes) { add(shape); }
+    for (const Shape &shape : router_shapes) {
+        if (starts_with(c.k->function, "topk") || is_softmax(c)) { add(shape); }
+    }
+    for (const Shape &shape : short_shapes) {
+        if (is_softmax(c) || (c.k->what == FORWARD && c.own() && is_everyday(c))) { add(shape); }
+    }
+    for (const Shape &shape : gradient_shapes) {
+        if (c.k->what == BACKWARD || c.k->what == LOSS || c.k->what == VALUE) { add(shape); }
     }
 }
 
@@ -254,6 +357,13 @@ std::vector<Case> all_cases() {
 
 // ==== the program ====
 
+double quantile(std::vector<double> values, double share) {
+    std::sort(values.begin(), values.end());
+    return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1) + 0.5)];
+}
+double lower_quartile(const std::vector<double> &values) { return quantile(values, 0.25); }
+double upper_quartile(const std::vector<double> &values) { return quantile(values, 0.75); }
+
 // The OpenMP runtime that a peer brought along, if any.
 void use_one_thread() {
 #if defined(__unix__) || defined(__APPLE__)
@@ -277,16 +387,24 @@ int main(int argc, char **argv) {
                 interleave[] = "--benchmark_enable_random_interleaving=true",
                 aggregates[] = "--benchmark_report_aggregates_only=true";
     std::vector<char *> args = {argv[0], repetitions, min_time, interleave, aggregates};
-    bool everything = false;
+    bool everything = false, to_file = false;
+    std::regex filter("");
+    size_t repeated = 9;
     for (int i = 1; i < argc; ++i) { // options given replace the defaults before them
         const bool all = std::strcmp(argv[i], "--all") == 0;
         everything = everything || all || starts_with(argv[i], "--benchmark_filter=");
+        if (starts_with(argv[i], "--benchmark_filter=")) { filter = std::strchr(argv[i], '=') + 1; }
+        to_file = to_file || starts_with(argv[i], "--benchmark_out=");
+        if (starts_with(argv[i], "--benchmark_repetitions=")) {
+            repeated = static_cast<size_t>(std::max(std::atoi(std::strchr(argv[i], '=') + 1), 1));
+        }
         if (!all) { args.push_back(argv[i]); }
     }
     int count = static_cast<int>(args.size());
 
     const mmax_isa best = mmax_isa_active();
     Arrays arrays;
+    Progress progress;
     std::vector<Case> cases = all_cases();
     use_one_thread();
     benchmark::AddCustomContext("processor", processor());
@@ -295,12 +413,20 @@ int main(int argc, char **argv) {
     benchmark::AddCustomContext("isa", mmax_isa_name(best));
     benchmark::Initialize(&count, args.data());
     if (benchmark::ReportUnrecognizedArguments(count, args.data())) { return 1; }
+    size_t count_of_cases = 0;
     for (Case &c : cases) {
         if (everything || in_report(c, best)) {
-            benchmark::RegisterBenchmark(c.name().c_str(), [&](benchmark::State &state) { run(state, c, arrays); });
+            benchmark::RegisterBenchmark(c.name().c_str(),
+                                         [&](benchmark::State &state) { run(state, c, arrays, progress); })
+                ->ComputeStatistics("low", lower_quartile)
+                ->ComputeStatistics("high", upper_quartile);
+            count_of_cases += std::regex_search(c.name(), filter);
         }
     }
-    benchmark::RunSpecifiedBenchmarks();
+    progress.expect(count_of_cases, repeated);
+    Medians reporter(!to_file);
+    benchmark::RunSpecifiedBenchmarks(&reporter);
+    progress.end();
     benchmark::Shutdown();
     return 0;
 }

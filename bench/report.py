@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""report.py RESULTS.json ... [INCLUDE_DIR]: writes report.md and softmax.svg beside the first file.
+"""report.py RESULTS.json ... [INCLUDE_DIR]: writes report.md and its charts beside the first file.
 
 The files are what bench wrote with --benchmark_out, one a process, the last with oneDNN limited to AVX2; ratios are
-taken within a file only. With the directory of multimax.h, its weight is measured, too: that takes minutes.
+taken within a file only. With the directory of multimax.h, its weight is measured, too: that takes a minute or two.
 """
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -13,7 +14,21 @@ import sys
 import weight
 
 LIMITS = ("copy", "max-copy")
-SHORT = 64  # single rows of up to so many entries: what a call costs
+SHORT = 512  # the longest row of those that are a call each
+LONGEST = 32000  # of the rows whose errors are shown
+BY_HAND = "loop-fast-math"
+PEERS = ("multimax-avx2", "loop-fast-math", "loop-O2", "onednn", "xnnpack", "torch", "sleef")  # colours in charts, after own
+INTRODUCTION = """All times are on one thread, and lower is better. A figure is the median of nine repetitions that alternate with those of
+all others in one process; error bars in the charts are the quartiles. Names are FUNCTION / BY:
+
+- multimax-ISA is multimax.h with this instruction set, in shared mode; functions named `_calls` call it once for each row.
+- loop-O2 and loop-fast-math are loops written by hand (`peer_loops.c`), gcc or clang at -O2 and at -O3 -march=native
+  -ffast-math. The second has an exponential of 2 to 4 ULP, no masks and no NaN.
+- limit is the memory traffic without the arithmetic: copy copies the rows, max-copy reads each row for its maximum and
+  then copies it, and two-reads-one-write adds two arrays. Nothing can be faster than its limit.
+- max ULP is the largest error of any entry of some rows of up to 32,000 entries, in units of its last place; roundings
+  are those of the terms that a gradient adds up.
+"""
 FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "topk_select", "entmax_120",
            "entmax_125", "entmax_175", "seglu", "log_softmax", "log_multimax2", "softmax_lengths")
 
@@ -25,18 +40,30 @@ class Run:
         with open(path) as file:
             content = json.load(file)
         self.context = content["context"]
-        self.rows = {}
+        self.rows, self.low, self.high = {}, {}, {}
         self.failed = set()
         for row in content["benchmarks"]:
             key = tuple(row["run_name"].split("/")[:4])
             if row.get("error_occurred"):
                 self.failed.add(f"{'/'.join(key)}: {row['error_message']}")
-            elif row.get("aggregate_name", "median") == "median":
-                self.rows[key] = row
+            else:
+                kind = row.get("aggregate_name", "median")
+                for name, rows in (("median", self.rows), ("low", self.low), ("high", self.high)):
+                    if kind == name:
+                        rows[key] = row
 
     def ns(self, function, by, shape, spread="sd4"):
         row = self.rows.get((function, by, shape, spread))
         return row and row["ns_per_entry"]
+
+    def point(self, function, by, shape, rows=0):
+        """Row length, and the median and quartiles of ns per entry or, with rows, per row."""
+        key, factor = (function, by, shape, "sd4"), columns(shape) if rows else 1
+        times = [found.get(key, self.rows[key])["ns_per_entry"] * factor for found in (self.rows, self.low, self.high)]
+        return (columns(shape), *times)
+
+    def curve(self, function, by, shapes, rows=0):
+        return [self.point(function, by, shape, rows) for shape in shapes if self.ns(function, by, shape)]
 
     def names(self, part, **wanted):
         """The values of one part of the names, in order of appearance, where the others are as wanted."""
@@ -46,13 +73,13 @@ class Run:
         return list(dict.fromkeys(found))
 
     def shapes(self, **wanted):
-        """By row length; without the short single rows."""
+        """By row length; without the rows that are a call each."""
         return sorted((shape for shape in self.names("shape", **wanted) if not is_call(shape)),
                       key=lambda shape: (columns(shape), shape))
 
     def accuracy(self, function, by):
-        """Largest error and largest abs(sum - 1) over all shapes and spreads."""
-        rows = [row for key, row in self.rows.items() if key[:2] == (function, by)]
+        """Largest error and largest abs(sum - 1) over all spreads and rows of up to LONGEST entries."""
+        rows = [row for key, row in self.rows.items() if key[:2] == (function, by) and columns(key[2]) <= LONGEST]
         return tuple(max((row[name] for row in rows if name in row), default=None) for name in ("max_ulp", "sum_error"))
 
 
@@ -91,21 +118,52 @@ def functions(run, own, ending):
     return [name for name in names if name in run.names("function", by=own)]
 
 
+def in_order(run, own, **wanted):
+    """Who computes a function: this library first, then by name."""
+    return sorted(run.names("by", **wanted), key=lambda by: (by != own, not by.startswith("multimax"), by))
+
+
+# The functions of a table or chart of the everyday call: their names in the results, and in the chart.
+CALLS = ("softmax_calls", "multimax2_calls", "softmax_backward_calls")
+SHORT_ROWS = ("softmax", "multimax2", "sparsemax", "entmax15", "evsoftmax", "tanhmax")
+
+
+def call_shapes(run, own):
+    return sorted(run.names("shape", function="softmax_calls_f32", by=own), key=columns)
+
+
 def call_table(run, own):
-    shapes = sorted(filter(is_call, run.names("shape", function="softmax_f32", by=own)), key=columns)
-    rows = []
-    for name in ("softmax_f32", "multimax2_f32", "softmax_backward_f32"):
-        for by in sorted(run.names("by", function=name), key=lambda by: (by != own, by)):
-            times = [(run.ns(name, by, shape) or 0) * columns(shape) for shape in shapes]
-            rows.append([f"{name[:-4]} / {by}"] + [f"{ns:.0f}" if ns else "" for ns in times])
-    return table("A call on a single row, f32: ns", ["entries"] + [columns(shape) for shape in shapes], rows)
+    """Peers without a function for calls have rows of their own: one row, again and again."""
+    shapes, rows = call_shapes(run, own), []
+    for function in CALLS:
+        for by in in_order(run, own, function=function + "_f32"):
+            rows.append([f"{function[:-6]} / {by}"]
+                        + [number(point[1]) for point in run.curve(function + "_f32", by, shapes, rows=1)])
+    for by in [by for by in in_order(run, own, function="softmax_f32") if run.ns("softmax_f32", by, "1x8")]:
+        rows.append([f"softmax / {by}"]
+                    + [number(point[1]) for point in run.curve("softmax_f32", by, [f"1x{columns(s)}" for s in shapes], rows=1)])
+    return table("One row a call, f32: ns a call", ["entries"] + [columns(shape) for shape in shapes], rows)
+
+
+def short_shapes(run, own):
+    shapes = [shape for shape in run.shapes(function="softmax_f32", by=own, spread="sd4") if columns(shape) <= 64]
+    return list({columns(shape): shape for shape in shapes if shape in run.names("shape", function="softmax_f32", by=BY_HAND)
+                 and int(shape.split("x")[0]) * columns(shape) <= 65536}.values())
+
+
+def short_table(run, own):
+    shapes, rows = short_shapes(run, own), []
+    for function in SHORT_ROWS:
+        for by in in_order(run, own, function=function + "_f32"):
+            rows.append([f"{function} / {by}"] + [number(run.ns(function + "_f32", by, shape)) for shape in shapes])
+    return table("Many short rows in one call, f32, in L2: ns per entry", ["rows x cols"] + shapes, rows)
 
 
 def softmax_tables(run, own):
     shapes = run.shapes(function="limit_f32", by=LIMITS[0], spread="sd4")
     speed = lambda function, by: [number(run.ns(function, by, shape)) for shape in shapes]
     errors = lambda by: [small(value) for value in run.accuracy("softmax_f32", by)]
-    bys = sorted(run.names("by", function="softmax_f32"), key=lambda by: (not by.startswith("multimax"), by != own, by))
+    bys = in_order(run, own, function="softmax_f32")
     rows = [[by] + speed("softmax_f32", by) + errors(by) for by in bys]
     rows += [[f"limit: {by}"] + speed("limit_f32", by) + ["", ""] for by in LIMITS]
     text = table("softmax f32, N(0, 4²): ns per entry", ["rows x cols"] + shapes + ["max ULP", "abs(sum - 1)"], rows)
@@ -173,7 +231,7 @@ def attention_table(run, own):
     shapes = run.shapes(function="attention_bias_f32", by=own)
     rows = []
     for name in ("attention_bias_f32", "attention_starts_f32", "attention_masked_f32", "attention_sinks_f32"):
-        for by in sorted(run.names("by", function=name), key=lambda by: (by != own, by)):
+        for by in in_order(run, own, function=name):
             softmax = by if by.startswith("multimax") else own
             rows.append([f"{name[10:-4]} / {by}"]
                         + [ratio(run.ns(name, by, shape), run.ns("softmax_f32", softmax, shape)) for shape in shapes])
@@ -184,7 +242,7 @@ def axis_table(run, own):
     shapes = run.shapes(function="softmax_axis_f32", by=own)
     rows = []
     for name in ("softmax_axis_f32", "sparsemax_axis_f32", "softmax_backward_axis_f32", "softmax_loss_axis_f32"):
-        for by in sorted(run.names("by", function=name), key=lambda by: (not by.startswith("multimax"), by != own, by)):
+        for by in in_order(run, own, function=name):
             rows.append([f"{name[:-9]} / {by}"] + [number(run.ns(name, by, shape)) for shape in shapes])
     return table("Rows that lie interleaved (the first axis of cols x rows), f32: ns per entry", ["rows x cols"] + shapes, rows)
 
@@ -195,7 +253,7 @@ def backward_tables(run, own):
     names = functions(run, own, "_backward_f32")
     rows, ratios = [["limit: two reads, one write"] + [number(limit(shape)) for shape in shapes] + [""]], []
     for name in names:
-        for by in sorted(run.names("by", function=name), key=lambda by: (by != own, by)):
+        for by in in_order(run, own, function=name):
             rows.append([f"{name[:-4]} / {by}"] + [number(run.ns(name, by, shape)) for shape in shapes]
                         + [small(run.accuracy(name, by)[0])])
         softmax = name.startswith("softmax")
@@ -206,8 +264,8 @@ def backward_tables(run, own):
     text += table("Backward: ratios", ["rows x cols"] + shapes, ratios)
     names = functions(run, own, "_loss_f32")
     shapes = run.shapes(function="softmax_loss_f32", by=own)
-    rows = [[name[:-4]] + [number(run.ns(name, own, shape)) for shape in shapes] + [small(run.accuracy(name, own)[0])]
-            for name in names]
+    rows = [[f"{name[:-4]} / {by}"] + [number(run.ns(name, by, shape)) for shape in shapes]
+            + [small(run.accuracy(name, by)[0])] for name in names for by in in_order(run, own, function=name)]
     text += table("Loss and gradient in one call, f32: ns per entry",
                   ["rows x cols"] + shapes + ["max error, roundings"], rows)
     rows = []
@@ -233,30 +291,68 @@ def gradient_sizes_table(run, own):
                  ["", "N(0, 4²)", "1", "1e-4", "1e-8"], rows)
 
 
-def chart(run, own, directory):
-    """Writes softmax.dat and lets gnuplot draw it; in entries per ns."""
-    shapes = [shape for shape in run.shapes(function="limit_f32", by=LIMITS[0], spread="sd4") if columns(shape) != 63]
-    if not shapes:
-        return
-    bys = [own] + [by for by in run.names("by", function="softmax_f32")
-                   if not by.startswith("multimax-") or by == "multimax-avx2"]
-    blocks = []
-    limits = [(columns(shape), *(run.ns("limit_f32", by, shape) for by in LIMITS)) for shape in shapes]
-    blocks.append(["limit"] + [f"{n} {1 / copy:.4g} {1 / max_copy:.4g}" for n, copy, max_copy in limits
-                               if copy and max_copy])
-    for by in dict.fromkeys(bys):
-        points = [(columns(shape), run.ns("softmax_f32", by, shape)) for shape in shapes]
-        blocks.append([by] + [f"{n} {1 / ns:.4g}" for n, ns in points if ns])
-    data, out = (os.path.join(directory, name) for name in ("softmax.dat", "softmax.svg"))
-    with open(data, "w") as file:
-        file.write("\n\n\n".join("\n".join(block) for block in blocks) + "\n")
+def spread_out(heights, gap):
+    """Heights of labels, in logarithms: as close to these as a gap between each two of them allows."""
+    placed = []
+    for i in sorted(range(len(heights)), key=lambda i: heights[i]):
+        placed.append((i, max(heights[i], placed[-1][1] + gap) if placed else heights[i]))
+    excess = max((height - heights[i] for i, height in placed), default=0) / 2
+    return [height - excess for _, height in sorted(placed)]
+
+
+def chart(run, directory, name, title, ylabel, curves, limits=0):
+    """Writes NAME.svg, and the Markdown that shows it; curves are (name, points), the first `limits` of them limits."""
+    curves = [(label, points) for label, points in curves if points]
     gnuplot = shutil.which("gnuplot")
-    if not gnuplot:
-        print("report.py: no gnuplot, no chart", file=sys.stderr)
-        return
-    title = f"softmax f32, N(0, 4²), one thread of {run.context.get('processor', 'an unknown processor')}"
+    if not gnuplot or len(curves) <= limits:
+        return []
+    times = [math.log(time) for _, points in curves for point in points for time in point[1:]]
+    low, high = math.exp(min(times) - 0.2), math.exp(max(times) + 0.2)
+    heights = spread_out([math.log(points[-1][1]) for _, points in curves], math.log(high / low) / 22)
+    data, labels, out = (os.path.join(directory, name + ending) for ending in (".dat", ".labels", ".svg"))
+    colours = [PEERS.index(label) + 2 if label in PEERS else 0 if i < limits else 1 for i, (label, _) in enumerate(curves)]
+    left, right = min(points[0][0] for _, points in curves), max(points[-1][0] for _, points in curves)
+    ranges = f"set xrange [{left * 0.85}:{right * 1.02}]; set yrange [{low}:{high}];"
+    with open(data, "w") as file:
+        file.write("\n\n".join("".join(" ".join(f"{value:.5g}" for value in point) + "\n" for point in points)
+                               for _, points in curves))
+    with open(labels, "w") as file:
+        for i, ((label, _), height) in enumerate(zip(curves, heights)):
+            file.write(f'{right} {math.exp(height):.5g} {colours[i]} "{label}"\n')
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plot.gp")
-    subprocess.run([gnuplot, "-e", f"data='{data}'; out='{out}'; title='{title}'", script], check=True)
+    variables = {"data": data, "labels": labels, "out": out, "title": title, "ylabel": ylabel + " (lower is better)",
+                 "colours": " ".join(map(str, colours))}
+    settings = "".join("{}='{}';".format(key, value.replace("'", "''")) for key, value in variables.items())
+    subprocess.run([gnuplot, "-e", f"{settings}{ranges}right={right};curves={len(curves)}", script], check=True)
+    return [f"![{title}]({name}.svg)", ""]
+
+
+def charts(run, own, directory):
+    on = f"one thread of {run.context.get('processor', 'an unknown processor')}"
+    shapes = [shape for shape in run.shapes(function="limit_f32", by=LIMITS[0], spread="sd4") if columns(shape) != 63]
+    bys = [by for by in in_order(run, own, function="softmax_f32") if not by.startswith("multimax") or by in (own, PEERS[0])]
+    text = chart(run, directory, "softmax", f"softmax f32, {on}", "ns per entry",
+                 [("limit: " + by, run.curve("limit_f32", by, shapes)) for by in LIMITS]
+                 + [(by, run.curve("softmax_f32", by, shapes)) for by in bys], len(LIMITS))
+    shapes = call_shapes(run, own)
+    single = [f"1x{columns(shape)}" for shape in shapes]
+    text += chart(run, directory, "one-row", f"softmax f32, a call a row, {on}", "ns per call",
+                  [(by, run.curve("softmax_calls_f32", by, shapes, rows=1)) for by in in_order(run, own, function="softmax_calls_f32")]
+                  + [(by, run.curve("softmax_f32", by, single, rows=1)) for by in bys if run.ns("softmax_f32", by, single[0] if single else "")])
+    shapes = short_shapes(run, own)
+    text += chart(run, directory, "short-rows", f"softmax f32, many short rows, {on}", "ns per entry",
+                  [(by, run.curve("softmax_f32", by, shapes)) for by in bys])
+    for name, title in (("backward", "softmax's gradient"), ("loss", "softmax's loss and its gradient")):
+        function = f"softmax_{name}_f32"
+        shapes = [shape for shape in run.shapes(function=function, by=own, spread="sd4") if shape in
+                  run.shapes(function=function, by=BY_HAND, spread="sd4")]
+        limits = [("limit: two reads, one write", run.curve("limit_f32", "two-reads-one-write", shapes))] if name == "backward" else []
+        limits = [limit for limit in limits if limit[1]]
+        text += chart(run, directory, name, f"{title} f32, {on}", "ns per entry", limits
+                      + [(by, run.curve(function, by, shapes)) for by in in_order(run, own, function=function)], len(limits))
+    shapes = run.shapes(function="softmax_axis_f32", by=own)
+    return text + chart(run, directory, "axis", f"softmax f32 of interleaved rows, {on}", "ns per entry",
+                        [(by, run.curve("softmax_axis_f32", by, shapes)) for by in in_order(run, own, function="softmax_axis_f32")])
 
 
 def main(paths):
@@ -268,12 +364,14 @@ def main(paths):
     context = run.context
     own = "multimax-" + context["isa"]
     text = ["# Benchmarks", "",
-            f"{context['processor']}, {context['mhz_per_cpu'] / 1000:.2f} GHz, one thread; "
-            f"{' '.join(context['compiler'].split())}; multimax.h {context['multimax']}; {context['date'][:10]}. "
-            "Medians of interleaved repetitions in one process.", ""]
-    text += softmax_tables(run, own) + avx2_table(runs[-1]) + function_tables(run, own) + backward_tables(run, own)
-    text += topk_table(run, own) + attention_table(run, own) + axis_table(run, own) + gradient_sizes_table(run, own)
-    text += call_table(run, own)
+            f"{context['processor']}, {context['mhz_per_cpu'] / 1000:.2f} GHz; {' '.join(context['compiler'].split())}; "
+            f"multimax.h {context['multimax']}; {context['date'][:10]}. ", "", INTRODUCTION]
+    if not shutil.which("gnuplot"):
+        text += ["No charts: gnuplot is not installed.", ""]
+    text += charts(run, own, directory)
+    text += softmax_tables(run, own) + avx2_table(runs[-1]) + call_table(run, own) + short_table(run, own)
+    text += backward_tables(run, own) + axis_table(run, own) + function_tables(run, own) + topk_table(run, own)
+    text += attention_table(run, own) + gradient_sizes_table(run, own)
     for include in includes:
         text += table("Weight", *weight.measure(include))
     for run in runs:
@@ -281,8 +379,7 @@ def main(paths):
     path = os.path.join(directory, "report.md")
     with open(path, "w") as file:
         file.write("\n".join(text))
-    chart(runs[0], own, directory)
-    print(path)
+    print(f"the report is {path}")
 
 
 if __name__ == "__main__":

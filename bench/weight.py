@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 
-COMPILERS = ("gcc -O2", "gcc -Os", "clang -O2")
+COMPILERS = ("gcc -O2", "clang -O2")
 EMPTY = "#include <immintrin.h>\n"
 FILES = (
     ("multimax.h, one softmax", """#include "multimax.h"
@@ -38,23 +38,31 @@ XXH64_hash_t f(const void *p, size_t n) { return XXH3_64bits(p, n); }
 )
 
 
-def run(command):
-    """What a command prints; None where it fails."""
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
-    return done.stdout if done.returncode == 0 else None
+def run(command, title=""):
+    """What a command prints; None where it fails. A title is shown, and again every ten seconds."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
+    while True:
+        if title:
+            print(title, file=sys.stderr, flush=True)
+        try:
+            output = process.communicate(timeout=10)[0]
+            return output if process.returncode == 0 else None
+        except subprocess.TimeoutExpired:
+            pass
 
 
-def cost(compiler, source, directory):
-    """Processor seconds, the least of three, and bytes; None where it does not compile."""
+def cost(compiler, source, directory, title=""):
+    """Processor seconds, the least of three (of one where it takes long), and bytes; None where it does not compile."""
     path, best = os.path.join(directory, "use.c"), float("inf")
     with open(path, "w") as file:
         file.write(source)
     for _ in range(3):
         before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        if run(compiler + ["-c", path, "-o", path + ".o"]) is None:
+        if run(compiler + ["-c", path, "-o", path + ".o"], title) is None:
             return None
         best = min(best, resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before)
-        if best > 8:
+        title = ""
+        if best > 4:
             break
     text, data = run(["size", path + ".o"]).splitlines()[1].split()[:2]
     return best, int(text) + int(data)
@@ -83,8 +91,9 @@ def measure(include, compilers=COMPILERS):
         for compiler in compilers:
             head += [f"{' '.join(compiler[:-3])}: KiB", "s", "immintrin.h = 1"]
             empty = cost(compiler, EMPTY, directory)
-            for row, (_, source) in zip(rows, FILES):
-                found = cost(compiler, source, directory)
+            for row, (name, source) in zip(rows, FILES):
+                title = f"weight: {' '.join(compiler[:-3])} compiles {name}" if row[1] else ""
+                found = cost(compiler, source, directory, title)
                 row += [f"{found[1] / 1024:.1f}", f"{found[0]:.2f}"] if found else ["", ""]
                 row.append(f"{found[0] / empty[0]:.1f}" if found and empty else "")
     return head, [row for row in rows if row[1]]

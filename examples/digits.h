@@ -261,7 +261,7 @@ struct trainer {
     int epochs, epoch;
     size_t *order; /* of the training images */
     uint64_t random;
-    double layers_done, layers; /* epochs times layers of all runs, for the progress line */
+    double layers_done, layers; /* layers_trained() of all runs, for the progress line */
     time_t begun, drawn;
 };
 
@@ -276,6 +276,11 @@ static inline void trainer_end(struct trainer *t) {
     free(t->data.order);
     free(t->data.image);
     free(t);
+}
+
+/* The layers that an epoch trains; those with entmax take as long as four others. */
+static inline double layers_trained(const struct setup *setup) {
+    return setup->layers * (setup->attention == ENTMAX ? 4 : 1);
 }
 
 /* A new model. The seed gives its first weights and the order of the images. */
@@ -298,7 +303,7 @@ static inline double train_epoch(struct trainer *t) {
         loss += train_step(&t->model, &t->work, n, t->smoothing, steps) / (double)count;
     }
     ++t->epoch;
-    t->layers_done += t->model.setup.layers;
+    t->layers_done += layers_trained(&t->model.setup);
     return loss;
 }
 

@@ -162,9 +162,8 @@ static double top_of(const struct drawing *d, int measure, double step) {
 static void draw_tokens(FILE *svg, const struct drawing *d) {
     static const char *const title[ROLLOUT] = {"patch similarity", "mean average distance", "rank-collapse residual"};
     svg_begin(svg, FIGURE_WIDTH, 392, "How alike the tokens are behind each layer");
-    svg_text(svg, LEFT, 26, "start",
-             "How alike the tokens are behind each layer: means of %d seed%s, whiskers: &#177; std", d->seeds,
-             d->seeds > 1 ? "s" : "");
+    svg_text(svg, LEFT, 26, "start", "How alike the tokens are behind each layer: means of %d seed%s%s", d->seeds,
+             d->seeds > 1 ? "s" : "", d->seeds > 1 ? ", whiskers: &#177; std" : "");
     svg_keys(svg, d);
     for (int m = 0; m < ROLLOUT; ++m) {
         double step[2] = {1, 0.2};
@@ -182,10 +181,9 @@ static void draw_rollout(FILE *svg, const struct drawing *d) {
     struct panel panel = {LEFT, TOP, FIGURE_WIDTH - LEFT - 20, 260, {1, 0}, {d->layers, top_of(d, ROLLOUT, 0.5)}};
     panel.high[0] = d->layers > 1 ? d->layers : 2;
     svg_begin(svg, FIGURE_WIDTH, 420, "Distance of the attention rollout from the attention of the layer");
-    svg_text(
-        svg, LEFT, 26, "start",
-        "Distance of the attention rollout from the layer's own attention: means of %d seed%s, whiskers: &#177; std",
-        d->seeds, d->seeds > 1 ? "s" : "");
+    svg_text(svg, LEFT, 26, "start",
+             "Distance of the attention rollout from the layer's own attention: means of %d seed%s%s", d->seeds,
+             d->seeds > 1 ? "s" : "", d->seeds > 1 ? ", whiskers: &#177; std" : "");
     svg_keys(svg, d);
     svg_grid(svg, &panel, step, 1, 1);
     svg_by_layer(svg, &panel, d, ROLLOUT, 1);

@@ -100,6 +100,7 @@ static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct re
 }
 
 /* The measures of explanations: means over the test images. */
+enum { EXPLAINING_EPOCHS = 13 }; /* epochs that take as long */
 static void evaluate_explanations(struct trainer *t, struct result *result, int seed) {
     double sum[EXPLANATIONS] = {0};
     uint64_t state = (uint64_t)seed;
@@ -107,6 +108,7 @@ static void evaluate_explanations(struct trainer *t, struct result *result, int 
     for (size_t m = 0; m < EXPLANATIONS; ++m) {
         result->measure[EXPLAINED + m][seed - 1] = sum[m] / (double)(t->data.count - t->data.train_count);
     }
+    t->layers_done += EXPLAINING_EPOCHS * layers_trained(&result->setup);
 }
 
 /* The first test image of a class. */
@@ -794,7 +796,8 @@ static void studies(struct trainer *t, const struct options *o) {
         study_add(&study, &o->setup, function_name[o->setup.attention]);
     }
     int seeds = was_given(o, SEEDS) ? o->seeds : study.seeds;
-    for (int r = 0; r < study.rows; ++r) { t->layers += (double)seeds * t->epochs * study.setup[r].layers; }
+    int epochs = t->epochs + (o->study == STUDY_EXPLANATIONS ? EXPLAINING_EPOCHS : 0);
+    for (int r = 0; r < study.rows; ++r) { t->layers += (double)seeds * epochs * layers_trained(&study.setup[r]); }
     print_title(t, seeds);
     if (o->study == NONE) { printf("%s\n", name); }
     if (o->study == STUDY_EXPLANATIONS) {
@@ -871,8 +874,14 @@ static void tables(struct trainer *t, const struct options *o) {
     int functions = o->functions;
     int heads = o->head == ALL ? HEAD_KINDS : o->head != NONE;
     const struct result *known = result_of(result, o, SOFTMAX);
-    int runs = functions + heads - (known != NULL && wanted(o->head, SOFTMAX));
-    t->layers = (double)runs * o->seeds * o->epochs * o->setup.layers;
+    int new_heads = heads - (known != NULL && wanted(o->head, SOFTMAX));
+    struct setup setup = o->setup;
+    t->layers = new_heads * layers_trained(&setup);
+    for (int i = 0; i < functions; ++i) {
+        setup.attention = o->choice[i].attention;
+        t->layers += layers_trained(&setup);
+    }
+    t->layers *= (double)o->seeds * o->epochs;
     print_title(t, o->seeds);
     if (functions > 0) { attention_table(t, result, o); }
     if (heads > 0) { head_table(t, head_result, known, o); }

@@ -604,13 +604,22 @@ static inline void optimise(struct model *model, const double decayed[2], size_t
 
 /* ==== progress, means over seeds ================================================================================== */
 
-/* One line on a terminal, drawn anew at most once a second; nothing in a pipe. done: the share of all work */
+/* The time since the start: of the processor, or by the clock, which counts whole seconds, where others use it, too. */
+static inline double seconds_since(time_t begun, time_t now) {
+    double by_clock = difftime(now, begun), used = seconds();
+    return by_clock > used + 1 ? by_clock : used;
+}
+
+/* One line on a terminal, drawn anew at most once a second; nothing in a pipe. done: the share of all work. The time left
+ * is shown after 3 s. */
 static inline void progress_line(const char *text, time_t begun, time_t *drawn, double done) {
     time_t now = time(NULL);
     if (STDERR_IS_TERMINAL() && now != *drawn) {
-        char line[200];
+        char line[200], left[32] = "";
+        double passed = seconds_since(begun, now);
         *drawn = now;
-        snprintf(line, sizeof line, "%s; %.0f s left", text, difftime(now, begun) * (1 - done) / done);
+        if (passed >= 3) { snprintf(left, sizeof left, "%.0f s left: ", passed * (1 - done) / done); }
+        snprintf(line, sizeof line, "%s%s", left, text);
         fprintf(stderr, "\r%-79.79s", line);
     }
 }
