@@ -259,7 +259,6 @@ m("top-k: missing ones have index 0", "mmax_select_put(&t, done, 0, UINT32_MAX);
 m("top-k: of equal ones the last first", "mmax_igt(lanes, mmax_iset(i - at));", "mmax_igt(mmax_iset(i - at), lanes);", "topk")
 m("top-k: first is not added to index", "mmax_bits_of(s), place + t->a->first);", "mmax_bits_of(s), place);", "topk attention")
 m("top-k: fewer groups than k are active", "if (!is_weighed && t->mass < target) { return all; }", "", "topk")
-m("top-k: masks are picked", "if (bits & 1 && t->v[i] >= -MMAX_MAX) {", "if (bits & 1) {", "topk")
 m("truncate: of equal weights any one", "if (is_mixed) {", "if (0) {", "topk")
 m("truncate: keep does not count", "if (mmax_top_is_shorter(cut, other)) { cut = other; }", "", "topk")
 m("truncate: the longest prefix", "if (mmax_top_is_shorter(other, cut)) { cut = other; }", "", "topk")
