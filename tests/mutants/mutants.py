@@ -249,7 +249,7 @@ m("threshold: a row alone loses its last entry", "for (size_t i = g->held == 1 ?
   "for (size_t i = g->held == 1 ? g->most - 1 : 0; i-- > 0;)", "forward bits")
 
 # ==== top-k, truncation, sampling ====
-m("top-k: more than k of equal ones", "cut.last = equal < count_low - count_above ? mmax_top_last(t, cut.low, equal) : t->n;",
+m("top-k: more than k of equal ones", "cut.last = equal < s->count_low - s->count_above ? mmax_top_last(t, s->low, equal) : t->n;",
   "cut.last = t->n;", "topk")
 m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_);",
   "mmax_mask is_above = mmax_lt(limit, v_);", "topk")
@@ -258,7 +258,7 @@ m("top-k: keys of negative numbers", "return bits >> (8 * MMAX_SIZE - 1) ? bits 
 m("top-k: missing ones have index 0", "mmax_select_put(&t, done, 0, UINT32_MAX);", "mmax_select_put(&t, done, 0, 0);", "topk")
 m("top-k: of equal ones the last first", "mmax_igt(lanes, mmax_iset(i - at));", "mmax_igt(mmax_iset(i - at), lanes);", "topk")
 m("top-k: first is not added to index", "mmax_bits_of(s), place + t->a->first);", "mmax_bits_of(s), place);", "topk attention")
-m("top-k: fewer groups than k are active", "if (!is_weighed && t->mass < target) { return cut; }", "", "topk")
+m("top-k: fewer groups than k are active", "if (!is_weighed && t->mass < target) { return all; }", "", "topk")
 m("truncate: of equal weights any one", "if (is_mixed) {", "if (0) {", "topk")
 m("truncate: keep does not count", "if (mmax_top_is_shorter(cut, other)) { cut = other; }", "", "topk")
 m("truncate: the longest prefix", "if (mmax_top_is_shorter(other, cut)) { cut = other; }", "", "topk")
