@@ -35,7 +35,7 @@ m("params: a bad d passes", "mmax_fits(p->b[i], size) &&\n" "               mmax
 m("params: order 1 reads the second ones", "good && i < p->order; ++i", "good && i < 2; ++i", "special_cases api")
 m("targets: smoothing 1 passes", "t->label_smoothing < 1)", "t->label_smoothing <= 1)", "special_cases")
 m("targets: index and q both pass", " || (t->index && t->q)) {", ") {", "special_cases losses attention")
-m("targets: a loss takes attention", "good = !(needs & MMAX_TARGETS) && !mmax_is_nan", "good = !mmax_is_nan",
+m("targets: a loss takes attention", "s->inner <= 1 && !(needs & MMAX_TARGETS) &&", "s->inner <= 1 &&",
   "special_cases attention losses")
 m("targets: a grad_scale beyond the type", "if (!mmax_fits(t->grad_scale, size) ||",
   "if (!mmax_is_finite_f64(t->grad_scale) ||", "special_cases")
@@ -47,7 +47,7 @@ m("sink gradient: lse is not used", "weight = a->lse ? mmax_exp_double(below < 0
 m("targets: class n passes", "(size_t)index >= end)", "(size_t)index > end)", "special_cases")
 m("targets: a class before the start passes", "((size_t)index < start || (size_t)index >= end)",
   "((size_t)index >= end)", "attention special_cases")
-m("attention: masked above 0 passes", " && !(a->masked > 0) &&", " &&", "attention special_cases")
+m("attention: masked above 0 passes", "!(a->masked > 0) && !(a->sinks", "!(a->sinks", "attention special_cases")
 m("attention: any function takes sinks", "(a->sinks && !(needs & MMAX_SINKS))", "0", "attention special_cases")
 m("attention: the last head is not checked", "h <= mmax_head_of(s, s->rows - 1); ++h",
   "h + 1 <= mmax_head_of(s, s->rows - 1); ++h", "attention special_cases")
@@ -81,7 +81,7 @@ m("shape: a stride below cols passes", "(stride < width || (count", "(stride + 1
 m("shape: sizes may overflow", "count > 1 && stride > (limit - width) / (count - 1)", "0", "special_cases")
 m("interleaved: rows need be no multiple", " || rows % inner != 0", "", "axis")
 m("interleaved: rows may be too long for the tile", "s->cols > mmax_tile_of(a, size)", "0", "axis")
-m("interleaved: attention passes", "(inner > 1 || !mmax_check_attention", "(!mmax_check_attention", "axis")
+m("interleaved: attention passes", "good = s->inner <= 1 &&", "good =", "axis")
 m("interleaved: a block's stride is not looked at", "count * inner == 1 ? width", "count == 1 ? width", "axis")
 m("interleaved: entries that are not active are read", "const int by_one = !write && (tile->starts || tile->ends);",
   "const int by_one = 0;", "axis")
@@ -211,14 +211,12 @@ m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->l
   "r->y ? 0 :", "losses")
 
 # ==== rows, short rows ====
-m("rows: the last one stays open", "if (two[~(first + rows) & 1].is_open) {", "if (two[0].is_open) {",
-  "forward bits")
+m("groups: all rows have the first one's factor", "a_ = mmax_set(a[j]);", "a_ = mmax_set(a[0]);", "forward bits")
 m("short rows: logarithms with a bias are short", "!a->sink && !a->terms", "!a->sink", "attention")
-m("short rows: far maxima stay",
-  "bad = mmax_or(bad, mmax_or(mmax_is_nan(all), mmax_not_le(mmax_abs(exponent[j]), reach)));",
-  "bad = mmax_or(bad, mmax_is_nan(all));", "special_cases forward")
-m("short rows: evsoftmax's masks count in the mean",
-  "bad = mmax_or(bad, mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX))); /* masks */", "", "special_cases forward")
+m("groups: far maxima stay", "bad = mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)));",
+  "bad = mmax_is_nan(all);", "special_cases forward")
+m("groups: evsoftmax's masks count in the mean", "bad = mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX));",
+  "bad = mmax_lt(mean_, mean_);", "special_cases forward")
 
 # ==== sparsemax, entmax15 ====
 m("lanes: Newton's step of entmax15 is too long", "next = norm * excess / ((norm + one) * first);",
@@ -244,7 +242,7 @@ m("threshold: ignored rows have no loss", "row, is_ignored ? MMAX_IS_IGNORED : M
 m("threshold: what is past a row's entries is left over", "    mmax_store(to + n, mmax_masked);\n", "", "properties bits losses")
 m("threshold: registers that longer rows have are left over", "for (; i < g->most; i += MMAX_WIDTH) {", "for (; 0;) {",
   "properties bits losses")
-m("threshold: lanes are not exchanged", "mmax_select(is_low, mmax_swap(a, (s) % MMAX_WIDTH), b)", "b", "properties bits losses")
+m("threshold: lanes are not exchanged", "(v)[i] = mmax_lower(a, b, (s) % MMAX_WIDTH);", "(v)[i] = a;", "properties bits losses")
 m("threshold: a row alone loses its last entry", "for (size_t i = g->held == 1 ? g->most : 0; i-- > 0;)",
   "for (size_t i = g->held == 1 ? g->most - 1 : 0; i-- > 0;)", "forward bits")
 
