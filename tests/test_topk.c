@@ -390,7 +390,7 @@ static void check_law(const topk_type *t, mmax_truncation c, double top) {
         for (size_t r = 0; r < ROWS; ++r) { counts[drawn[r] < TOKENS ? drawn[r] : 0] += 1; }
     }
     for (size_t i = 0; i < TOKENS; ++i) {
-        const double y = get(t->f, y_, i) * ROWS * TIMES;
+        const double y = get(t->f, y_, i) * (double)ROWS * (double)TIMES;
         CHECK(y > 0 || counts[i] == 0, "draws: %u is not kept", (unsigned)i);
         if (y > 1) {
             chi += (counts[i] - y) * (counts[i] - y) / y;
