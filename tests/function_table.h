@@ -35,12 +35,14 @@ typedef struct call {
     mmax_targets t;
     mmax_shape s;
     struct {
-        double *gradient;  /* of epsilon as alpha or q, or NULL */
-        const double *lse; /* of sink_gradient, or NULL */
-        size_t k;          /* of topk and topk_select */
-        uint32_t *index;
+        double *gradient;   /* of epsilon as alpha or q, or NULL */
+        const double *lse;  /* of sink_gradient, or NULL */
+        size_t k;           /* of topk and topk_select */
+        uint32_t *index;    /* of topk_select and sample */
+        const void *prefer; /* of topk_select, or NULL */
         int over_all;
-        uint64_t seed, first_row; /* of gumbel */
+        uint64_t seed, first_row; /* of gumbel and sample */
+        mmax_truncation cut;      /* of truncate and sample */
     } own;                        /* of some functions */
 } call;
 
@@ -63,8 +65,10 @@ enum trait {
     TAKES_SINKS = 8192,
     SELECTS = 16384,      /* of equal entries some have weight, others none */
     HAS_GRADIENT = 32768, /* backward: of epsilon, too; either output may be NULL */
-    HAS_INDEX = 65536,    /* topk_select: OUT is rows x k, contiguous, and there is an index; either may be NULL */
+    HAS_INDEX = 65536,    /* topk_select: OUT is rows x k, contiguous, and there is an index; either may be NULL.
+                             sample: an index a row, no OUT */
     BY_PLACE = 131072,    /* gumbel: an entry depends on its column */
+    HAS_CUT = 262144,     /* truncate and sample: own.cut */
     FORWARD_ARRAYS = HAS_OUT | HAS_X,
     BACKWARD_ARRAYS = HAS_OUT | HAS_GY | HAS_Y,
     METRIC_ARRAYS = HAS_Y | HAS_X | HAS_EPSILON
@@ -226,6 +230,34 @@ MORE_ADAPTERS(f64)
         FUNCTION("sink_gradient", T, z, METRIC, HAS_GY | HAS_Y | PER_HEAD | TAKES_SINKS, 0, 0, sink_gradient, softmax)
 static const function more_functions[] = {MORE(f32, 4), MORE(f64, 8)};
 #define FOR_EACH_MORE(f) for (const function *f = more_functions; f < more_functions + COUNT(more_functions); ++f)
+
+/* Functions whose calls are unlike all others: what is chosen, and what depends on seeds. */
+#define UNLIKE_ADAPTERS(T)                                                                                            \
+    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], c->own.prefer, c->own.k, c->own.over_all, c->s) \
+    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)                                            \
+    ADAPTER(truncate, T, c->array[OUT], c->array[X], c->own.cut, c->s)                                                \
+    ADAPTER(sample, T, c->own.index, c->per_row, c->array[X], c->own.cut, c->own.seed, c->own.first_row, c->s)
+UNLIKE_ADAPTERS(f32)
+UNLIKE_ADAPTERS(f64)
+#define UNLIKE(T, z)                                                                                          \
+    FUNCTION("topk_select", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, topk_select, topk),              \
+        FUNCTION("gumbel", T, z, FORWARD, HAS_OUT | BY_PLACE, 0, 0, gumbel, gumbel),                          \
+        FUNCTION("truncate", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS | HAS_CUT, 0, 0, truncate, \
+                 truncate),                                                                                   \
+        FUNCTION("sample", T, z, FORWARD, HAS_X | HAS_INDEX | HAS_CUT, 0, 0, sample, truncate)
+static const function unlike_functions[] = {UNLIKE(f32, 4), UNLIKE(f64, 8)};
+
+/* All functions with a shape, by number. */
+enum {
+    TABLED = COUNT(functions),
+    MORE_TABLED = COUNT(more_functions),
+    ALL = TABLED + MORE_TABLED + COUNT(unlike_functions)
+};
+static inline const function *any_function(size_t i) {
+    return i < TABLED                 ? &functions[i]
+           : i < TABLED + MORE_TABLED ? &more_functions[i - TABLED]
+                                      : &unlike_functions[i - TABLED - MORE_TABLED];
+}
 
 static inline const function *function_named(const char *name) {
     FOR_EACH_FUNCTION(f) {

@@ -64,6 +64,7 @@ m("alias: the same pointer is enough for in place", "mmax_collide", "a->stride =
 m("alias: any two outputs may be one", "mmax_collide", "!is_input :", "0 :", "special_cases attention more losses")
 m("alias: outputs are not compared with bias and q", "mmax_check_all", "*arrays); ++j) {",
   "*arrays); j = j == 3 ? 6 : j + 1) {", "attention special_cases losses")
+m("alias: prefer is as wide as a block", "mmax_check_all", "{a->prefer, 0, s->cols * size}", "{a->prefer, 0, row}", "axis")
 m("alias: a loss is compared as one double", "mmax_check_all", "a->needs & MMAX_PER_CALL ? 1 : per_row", "1",
   "special_cases losses")
 m("order: parameters before shapes", "mmax_check_all", "s->cols > limit",
