@@ -245,6 +245,35 @@ static inline void oracle_keep(const oracle *o, wide *y, const score *s, size_t 
     free(order);
 }
 
+/* Truncation: how many entries of the order are kept, at least and at most, which differ by rounding alone. */
+static inline void oracle_truncation(size_t *least, size_t *most, const mmax_truncation *c, const score *s,
+                                     const size_t *order, size_t active, wide slack) {
+    const size_t k = c->k && c->k < active ? c->k : active, keep = c->keep > active ? active : c->keep ? c->keep : 1;
+    wide *const d = malloc(active * sizeof *d), max = s[order[0]].hi;
+    wide mean = 0, square = 0, all = 0;
+    for (size_t j = 0; j < active; ++j) {
+        d[j] = (s[order[j]].hi - max) + (s[order[j]].lo - s[order[0]].lo);
+        mean += d[j] / (wide)active;
+    }
+    for (size_t j = 0; j < active; ++j) { square += (d[j] - mean) * (d[j] - mean) / (wide)active; }
+    for (size_t j = 0; j < k; ++j) { all += expl(d[j]); }
+    for (int side = -1; side <= 1; side += 2) {
+        const wide sd = sqrtl(square), spread = (2 * sd + fabsl(max)) * slack;
+        const wide low = -(wide)c->deviations * sd - side * (spread + (wide)c->deviations * sd * slack);
+        const wide low_p = c->min_p > 0 ? logl(c->min_p) - side * (slack + fabsl(max) * slack) : -INFINITY;
+        size_t kept, j = 0;
+        wide sum = 0;
+        while (j < k && (!(c->deviations > 0) || d[j] >= low) && d[j] >= low_p) { ++j; }
+        kept = j > 0 ? j : 1;
+        for (j = 0; c->top_p > 0 && c->top_p < 1 && j < kept; ++j) {
+            sum += expl(d[j]);
+            if (sum >= (wide)c->top_p * all + side * slack * all) { kept = j + 1; }
+        }
+        *(side < 0 ? least : most) = kept < keep ? keep : kept;
+    }
+    free(d);
+}
+
 /* entmax, u = alpha - 1 > 1: the lowest entry for which those above it, with nothing left for itself, have a sum below 1 */
 static inline score oracle_base(const score *s, size_t n, wide u) {
     size_t *const order = malloc((n + 1) * sizeof *order), low = 0, high = oracle_order(order, s, n);

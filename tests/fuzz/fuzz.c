@@ -69,16 +69,19 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     if (l->c.s.attention) { l->a.bias = exact_copy(l->a.bias, n * f->size); }
     l->a.masked = 0;
     if (in->c.t.q) { l->c.t.q = row_copy(in, Q, r, l->start, n); }
+    if (in->c.own.prefer) {
+        l->c.own.prefer = exact_copy((const char *)in->c.own.prefer + l->start * f->size, n * f->size);
+    }
     poison_gy(f, l);
     l->c.own.index = has(f, HAS_INDEX) ? exact(l->c.own.k * sizeof *l->c.own.index) : NULL;
     CHECK(f->run(&l->c) == MMAX_OK, "%s: a row alone fails", f->name);
     if (n == 0 && has(f, HAS_INDEX)) { /* as a row without active entries */
-        memset(l->c.array[OUT], 0, l->c.own.k * f->size);
+        if (has(f, HAS_OUT)) { memset(l->c.array[OUT], 0, l->c.own.k * f->size); }
         memset(l->c.own.index, 0xff, l->c.own.k * sizeof *l->c.own.index);
     }
     if (n == 0 && !has(f, PER_HEAD)) {
         l->per_row = f->kind == METRIC                             ? double_of(0x7ff8000000000000)
-                     : !has(f, HAS_LSE)                            ? 0
+                     : !has(f, HAS_LSE) && !draws(f)               ? 0
                      : l->c.s.attention && l->c.s.attention->sinks ? l->sink
                                                                    : double_of(0xfff0000000000000);
     }
@@ -88,6 +91,7 @@ static void end_alone(lone *l) {
     for (int a = 0; a < ARRAYS; ++a) { free(l->c.array[a]); }
     if (l->c.s.attention) { free((void *)(uintptr_t)l->a.bias); }
     free((void *)(uintptr_t)l->c.t.q);
+    free((void *)(uintptr_t)l->c.own.prefer);
     free(l->c.own.index);
 }
 
@@ -260,6 +264,11 @@ static void describe(const input *in) {
            (unsigned long long)s->gx_stride, (unsigned long long)s->gy_stride, s->scale);
     printf("      epsilon %.17g, reference %.17g, k %llu, smoothing %.17g, grad_scale %.17g\n", in->c.epsilon,
            in->c.reference, (unsigned long long)in->c.own.k, in->c.t.label_smoothing, in->c.t.grad_scale);
+    if (has(in->f, HAS_CUT)) {
+        const mmax_truncation cut = in->c.own.cut;
+        printf("      cut: k %llu, deviations %.17g, min_p %.17g, top_p %.17g, keep %llu\n", (unsigned long long)cut.k,
+               cut.deviations, cut.min_p, cut.top_p, (unsigned long long)cut.keep);
+    }
     for (size_t r = 0; s->starts && r < s->rows; ++r) {
         printf("      row %u starts at %u\n", (unsigned)r, s->starts[r]);
     }

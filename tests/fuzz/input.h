@@ -18,17 +18,6 @@
 
 #define LONGEST_ROW 2100
 
-/* Functions whose calls are unlike all others. */
-#define UNLIKE_ADAPTERS(T)                                                                             \
-    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], NULL, c->own.k, c->own.over_all, c->s) \
-    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)
-UNLIKE_ADAPTERS(f32)
-UNLIKE_ADAPTERS(f64)
-#define UNLIKE(T, z)                                                                             \
-    FUNCTION("topk_select", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, topk_select, topk), \
-        FUNCTION("gumbel", T, z, FORWARD, HAS_OUT | BY_PLACE, 0, 0, gumbel, gumbel)
-static const function unlike_functions[] = {UNLIKE(f32, 4), UNLIKE(f64, 8)};
-
 /* ==== bytes ==== */
 
 typedef struct reader {
@@ -71,7 +60,7 @@ typedef struct block {
     size_t size;
 } block;
 
-/* PER_ROW: also the gradient of a parameter; GP: also topk_select's index; bias of attention, q of targets: arrays of T as
+/* PER_ROW: also the gradient of a parameter, or what is drawn with its weight; GP: also an index; bias of attention, q of targets: arrays of T as
  * the first ones are */
 enum { PER_ROW = ARRAYS, GP, BIAS, Q, BLOCKS };
 
@@ -98,13 +87,16 @@ static int is_given(const input *in, int array) {
                            : in->c.per_row != NULL;
 }
 
+/* sample: an index and the logarithm of a weight, and no array of T */
+static int draws(const function *f) { return has(f, HAS_INDEX) && !has(f, HAS_OUT); }
+
 static int has_array(const input *in, int array) {
     const function *f = in->f;
     return array < ARRAYS  ? has(f, 1u << array)
            : array == GP   ? has(f, HAS_GP | HAS_INDEX)
            : array == BIAS ? in->has_bias
            : array == Q    ? in->has_q
-                           : f->kind == LOSS || f->kind == METRIC || has(f, HAS_LSE | HAS_GRADIENT);
+                           : f->kind == LOSS || f->kind == METRIC || has(f, HAS_LSE | HAS_GRADIENT) || draws(f);
 }
 
 static int is_output(int array) { return array == OUT || array == PER_ROW || array == GP; }
@@ -169,6 +161,7 @@ static void free_input(input *in) {
     free((void *)(uintptr_t)in->c.s.starts);
     free((void *)(uintptr_t)in->c.t.index);
     free((void *)(uintptr_t)in->c.t.weights);
+    free((void *)(uintptr_t)in->c.own.prefer);
     free((void *)(uintptr_t)in->a.scales);
     free((void *)(uintptr_t)in->a.slopes);
     free((void *)(uintptr_t)in->a.sinks);
@@ -334,6 +327,21 @@ static void take_targets(input *in, reader *r) {
     t->index = index;
 }
 
+/* Each cut is absent, in its range, or anything. */
+static mmax_truncation take_cut(reader *r) {
+    mmax_truncation cut = mmax_truncation_none();
+    const unsigned on = take(r), k = take(r);
+    double *const numbers[] = {&cut.deviations, &cut.min_p, &cut.top_p};
+    cut.k = k < 64 ? 0 : k < 250 ? k - 63 : k < 255 ? (size_t)take_bits(r, 2) : SIZE_MAX;
+    cut.keep = on & 8 ? take(r) : 0;
+    for (int i = 0; i < 3; ++i) {
+        if (!(on >> i & 1)) { continue; }
+        *numbers[i] = take_double(r);
+        if (on < 224) { *numbers[i] = fabs(*numbers[i]) < (i ? 1 : DBL_MAX) ? fabs(*numbers[i]) : 0.5; }
+    }
+    return cut;
+}
+
 static void take_params(input *in, reader *r) {
     in->c.epsilon = in->f->epsilon;
     in->p = params_of_order[in->f->order];
@@ -350,14 +358,17 @@ static void take_params(input *in, reader *r) {
         }
         in->p.order += take(r) == 255;
     }
-    if (has(in->f, HAS_INDEX | SELECTS)) {
+    if (has(in->f, HAS_CUT)) {
+        in->c.own.cut = take_cut(r);
+        in->c.own.k = 1;
+    } else if (has(in->f, HAS_INDEX | SELECTS)) {
         unsigned k = take(r);
         in->c.own.over_all = (int)(k % 2);
         in->c.own.k = k < 192 ? 1 + k / 2 : k < 250 ? (size_t)take_bits(r, 2) % (LONGEST_ROW + 9) : SIZE_MAX * (k % 2);
         in->sound = in->sound && !(has(in->f, HAS_INDEX) && in->c.own.k > LONGEST_ROW + 9);
         in->stride[OUT] = has(in->f, HAS_INDEX) ? in->c.own.k : in->stride[OUT];
     }
-    if (has(in->f, BY_PLACE)) {
+    if (has(in->f, BY_PLACE) || draws(in->f)) {
         in->c.own.seed = take_bits(r, 8);
         in->c.own.first_row = take_bits(r, 8);
     }
@@ -563,18 +574,23 @@ static void take_rows(input *in, reader *r) {
     }
 }
 
+/* What topk_select prefers, behind all else: a short input prefers nothing. */
+static void take_preference(input *in, reader *r) {
+    const unsigned law_byte = take(r);
+    void *prefer;
+    if (law_byte == 0 || !has(in->f, HAS_INDEX) || draws(in->f) || in->c.s.cols == 0) { return; }
+    prefer = exact(in->c.s.cols * in->f->size);
+    take_entries(in->f, r, prefer, in->c.s.cols, law_byte, take(r));
+    in->c.own.prefer = prefer;
+}
+
 /* ==== all of it ==== */
 
 static void take_input(input *in, const uint8_t *data, size_t size) {
     reader r = {data, size};
     unsigned isa, layout, missing;
-    size_t k;
     memset(in, 0, sizeof *in);
-    k = take(&r) % (COUNT(functions) + COUNT(more_functions) + COUNT(unlike_functions));
-    in->f = k < COUNT(functions) ? &functions[k]
-            : k < COUNT(functions) + COUNT(more_functions)
-                ? &more_functions[k - COUNT(functions)]
-                : &unlike_functions[k - COUNT(functions) - COUNT(more_functions)];
+    in->f = any_function(take(&r) % ALL);
     isa = take(&r) % MMAX_ISA_COUNT;
     while (mmax_isa_select((mmax_isa)isa) != MMAX_OK) { isa = (isa + 1) % MMAX_ISA_COUNT; }
     in->isa = (int)isa;
@@ -593,7 +609,10 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     in->genuine = layout != TOGETHER;
     if (has(in->f, HAS_GP)) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
     if (has(in->f, PER_HEAD | HAS_GRADIENT)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
-    if (in->sound) { take_rows(in, &r); }
+    if (in->sound) {
+        take_rows(in, &r);
+        take_preference(in, &r);
+    }
     for (int b = 0; b < BLOCKS; ++b) {
         if (in->blocks[b].base) {
             in->blocks[b].before = exact(in->blocks[b].size);

@@ -19,7 +19,7 @@ static int is_null_wrong(const input *in) {
     const call *c = &in->c;
     int outputs = 0, optional = f->kind == LOSS || has(f, HAS_GP | HAS_GRADIENT | HAS_INDEX);
     for (int a = 0; a < BIAS; ++a) {
-        int may_lack = is_output(a) && (optional || (a == OUT && has(f, HAS_LSE)));
+        int may_lack = draws(f) ? a == PER_ROW : is_output(a) && (optional || (a == OUT && has(f, HAS_LSE)));
         outputs += is_output(a) && has_array(in, a) && is_given(in, a);
         if (has_array(in, a) && !is_given(in, a) && !may_lack) { return 1; }
     }
@@ -96,6 +96,11 @@ static int is_param_wrong(const input *in) {
     }
     if (f->kind == METRIC) {
         return !is_finite_double(e) || (has(f, HAS_REFERENCE) && (!is_finite_double(c->reference) || c->reference < 0));
+    }
+    if (has(f, HAS_CUT)) {
+        const mmax_truncation cut = c->own.cut;
+        return !(cut.deviations >= 0 && cut.deviations <= DBL_MAX && cut.min_p >= 0 && cut.min_p < 1 &&
+                 cut.top_p >= 0 && cut.top_p <= 1);
     }
     if (o == TOPK) { return c->own.k == 0; }
     if ((o == ENTMAX && !(e >= 1 && e <= 8)) || (o == HOURGLASS && !(e >= DBL_MIN && e <= DBL_MAX))) { return 1; }
@@ -219,6 +224,7 @@ static void examine(const input *in, const call *c) {
     const int logarithm = f->kind == LOGARITHM || f->kind == LOG_BACKWARD;
     oracle o = {oracle_formula(f->name), logarithm, c->p, c->epsilon, largest(f), NULL, 0};
     wide end = o.largest / 8;
+    if (has(f, HAS_CUT)) { o.f = TOPK; }
     if (o.f == TOPK) { o.epsilon = (double)c->own.k; }
     row.f = f;
     row.o = o;
@@ -351,12 +357,17 @@ static int is_plain(void) {
     return small && row.o.f == SOFTMAX && !row.bias && row.verdict == ORDINARY && ORACLE_SLACK <= 1;
 }
 
-static wide log_sum(void) {
-    wide top = row.sink, sum = 0;
-    for (size_t i = 0; i < row.n; ++i) { top = fmaxl(top, row.s[i].hi); }
-    if (top == -INFINITY) { return top; }
+/* log sum exp(s - top) */
+static wide log_sum_from(wide top) {
+    wide sum = 0;
     for (size_t i = 0; i < row.n; ++i) { sum += is_masked(row.s[i]) ? 0 : expl(row.s[i].hi - top + row.s[i].lo); }
-    return top + logl(sum + expl(row.sink - top));
+    return logl(sum + expl(row.sink - top));
+}
+
+static wide log_sum(void) {
+    wide top = row.sink;
+    for (size_t i = 0; i < row.n; ++i) { top = fmaxl(top, row.s[i].hi); }
+    return top == -INFINITY ? top : top + log_sum_from(top);
 }
 
 static void check_lse(double lse) {
@@ -404,6 +415,26 @@ static void check_sum(const call *c) {
     }
 }
 
+/* How many entries a truncation may keep; how many are active. */
+static size_t kept_of(size_t order[], const call *c, size_t *least, size_t *most) {
+    const size_t active = oracle_order(order, row.s, row.n);
+    *least = *most = 0;
+    if (active) {
+        oracle_truncation(least, most, &c->own.cut, row.s, order, active, row.f->size == 4 ? 1e-6L : 1e-13L);
+    }
+    return active;
+}
+
+/* How many entries y keeps, some of which may weigh nothing. */
+static size_t kept_by(const call *c) {
+    static size_t order[LONGEST_ROW + 1];
+    size_t least, most, kept = kept_of(order, c, &least, &most);
+    while (kept > 0 && get_bits(row.f, c->array[OUT], order[kept - 1]) == 0) { --kept; }
+    CHECK(kept <= most, ROW_AT "%u are kept, not %u to %u", ROW_ARGS(0), (unsigned)kept, (unsigned)least,
+          (unsigned)most);
+    return kept < least ? least : kept;
+}
+
 /* The values themselves, in ULP as the header states them, where sigma does not take part. */
 static void check_values(const call *c) {
     static wide observed[LONGEST_ROW + 1];
@@ -421,6 +452,7 @@ static void check_values(const call *c) {
         rest = fmaxl(rest, fabsl(row.s[i].lo));
     }
     if (rest > 1e-10) { return; /* exp_of() takes a rest for a relative error */ }
+    if (has(f, HAS_CUT)) { row.o.epsilon = (double)kept_by(c); }
     row.o.observed = row.o.f == EVSOFTMAX ? observed : NULL;
     row.o.near = 8 * eps * (size + least * fmaxl(1, row.scale));
     oracle_forward(&row.o, row.y, row.s, row.n);
@@ -476,12 +508,74 @@ static void check_forward(const call *c) {
     if (row.verdict == ORDINARY) { check_values(c); }
 }
 
+/* topk_select with preferences: no entry that is left has a larger sum than one that is chosen, but for rounding. */
+static void check_preferred(const call *c) {
+    static wide key[LONGEST_ROW + 1], near[LONGEST_ROW + 1];
+    const function *f = row.f;
+    size_t left = 0;
+    wide all = 0, top = -INFINITY;
+    for (size_t i = 0; i < row.n; ++i) {
+        const double prefer = get(f, c->own.prefer, i);
+        if (row.active[i] && is_bad(c->own.prefer, i)) { return; }
+        key[i] = is_masked(row.s[i]) || is_special(f, c->own.prefer, i, MINUS_INF) ? -INFINITY : row.s[i].hi + prefer;
+        near[i] = 4 * eps_of(f) * (fabsl(row.s[i].hi) + fabs(prefer));
+        if (fabsl(row.s[i].hi) + fabs(prefer) > largest(f) / 8 && key[i] > -INFINITY) { return; }
+        top = is_masked(row.s[i]) ? top : fmaxl(top, row.s[i].hi);
+        row.got[i] = 0;
+        left += key[i] > -INFINITY;
+    }
+    for (size_t j = 0; j < c->own.k && left; ++j, --left) {
+        const size_t at = c->own.index[j];
+        CHECK(at < row.n && key[at] > -INFINITY, ROW_AT "is at place %u", ROW_ARGS(at), (unsigned)j);
+        if (at >= row.n) { return; }
+        row.got[at] = expl(row.s[at].hi - top + row.s[at].lo);
+        for (size_t i = 0; i < row.n; ++i) {
+            CHECK(row.got[i] > 0 || key[i] <= key[at] + near[i] + near[at], ROW_AT "%u at place %u, %.17Lg, not %.17Lg",
+                  ROW_ARGS(i), (unsigned)at, (unsigned)j, key[at], key[i]);
+        }
+        key[at] = -INFINITY;
+    }
+    for (size_t i = 0; c->own.over_all && i < row.n; ++i) {
+        row.got[i] = is_masked(row.s[i]) ? 0 : expl(row.s[i].hi - top + row.s[i].lo);
+    }
+    all = oracle_sum(row.got, row.n);
+    for (size_t j = 0; j < c->own.k && c->own.index[j] < row.n; ++j) {
+        const wide y = row.got[c->own.index[j]] / all, least = smallest_normal(f);
+        CHECK(fabsl(get(f, c->array[OUT], j) - y) <= 8 * ulp(y, eps_of(f), (double)least) + (y < 1.03L * least ? y : 0),
+              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(c->own.index[j]), get(f, c->array[OUT], j), (unsigned)j,
+              y);
+    }
+}
+
+/* sample: one of the entries that a truncation keeps, with its weight among all */
+static void check_draw(const call *c) {
+    static size_t order[LONGEST_ROW + 1];
+    const size_t at = c->own.index[0];
+    size_t least, most, active, j = 0;
+    const double log = *c->per_row;
+    if (row.verdict == HAS_NAN && !row.bias) {
+        CHECK(at == UINT32_MAX && is_nan_double(log), ROW_AT "%g in a NaN row", ROW_ARGS(at), log);
+    }
+    if (row.verdict != ORDINARY || row.bias) { return; }
+    active = kept_of(order, c, &least, &most);
+    if (active == 0) {
+        CHECK(at == UINT32_MAX && log == -INFINITY, ROW_AT "%g in an empty row", ROW_ARGS(at), log);
+        return;
+    }
+    while (j < most && order[j] != at) { ++j; }
+    CHECK(j < most, ROW_AT "is drawn, not one of %u", ROW_ARGS(at), (unsigned)most);
+    if (at < row.n) {
+        const wide top = row.s[order[0]].hi, y = row.s[at].hi - top + row.s[at].lo - log_sum_from(top);
+        CHECK(fabsl(log - y) <= 8 * eps_of(row.f) * (1 + fabsl(y)), ROW_AT "%.17g, not %.17Lg", ROW_ARGS(at), log, y);
+    }
+}
+
 /* topk_select: the first of the order, with weights that are softmax's of what is kept, or of all. */
 static void check_selection(const call *c) {
     static size_t order[LONGEST_ROW + 1];
     const function *f = row.f;
     const size_t active = oracle_order(order, row.s, row.n), k = c->own.k < active ? c->own.k : active;
-    if (row.verdict == HAS_NAN && !row.bias) { /* with a bias a score may overflow to a mask */
+    if (row.verdict == HAS_NAN && !row.bias && !c->own.prefer) { /* with a bias a score may overflow to a mask */
         size_t j = 0;
         for (size_t i = 0; i < row.n && j < c->own.k; ++i) {
             if (!row.active[i]) { continue; }
@@ -491,6 +585,10 @@ static void check_selection(const call *c) {
         }
     }
     if (row.verdict != ORDINARY || row.bias) { return; }
+    if (c->own.prefer) {
+        check_preferred(c);
+        return;
+    }
     row.o.f = c->own.over_all ? SOFTMAX : TOPK;
     oracle_forward(&row.o, row.y, row.s, row.n);
     for (size_t j = 0; j < c->own.k; ++j) {
@@ -665,7 +763,7 @@ static void check_row(const input *in, const call *c) {
         return;
     }
     if (has(in->f, HAS_INDEX | BY_PLACE)) {
-        has(in->f, HAS_INDEX) ? check_selection(c) : check_noise(c);
+        draws(in->f) ? check_draw(c) : has(in->f, HAS_INDEX) ? check_selection(c) : check_noise(c);
         return;
     }
     switch (in->f->kind) {
