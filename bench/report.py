@@ -170,13 +170,13 @@ def call_shapes(run, own):
 def call_table(run, own):
     """A peer without calls computes one row again and again."""
     shapes, rows = call_shapes(run, own), []
+    times = lambda function, by, shapes: [number(time and time * columns(shape)) for shape in shapes
+                                          for time in [run.ns(function, by, shape)]]
     for function in CALLS:
         for by in in_order(run, own, function=function + "_f32"):
-            rows.append([f"{function[:-6]} / {by}"]
-                        + [number(point[1]) for point in run.curve(function + "_f32", by, shapes, rows=1)])
+            rows.append([f"{function[:-6]} / {by}"] + times(function + "_f32", by, shapes))
     for by in [by for by in in_order(run, own, function="softmax_f32") if run.ns("softmax_f32", by, "1x8")]:
-        rows.append([f"softmax / {by}"]
-                    + [number(point[1]) for point in run.curve("softmax_f32", by, [f"1x{columns(s)}" for s in shapes], rows=1)])
+        rows.append([f"softmax / {by}"] + times("softmax_f32", by, [f"1x{columns(shape)}" for shape in shapes]))
     return table("One row per call, f32: ns per call", ["entries"] + [columns(shape) for shape in shapes], rows)
 
 

@@ -97,7 +97,8 @@ static void print_result(const struct result *result, const char *name, int laye
         printf("\n");
     }
     struct spread right = spread_of(result->accuracy, NULL, seeds);
-    printf("%-10s test accuracy %.2f +- %.2f %%\n", name, right.mean, right.std);
+    printf("%-10s test accuracy %.2f", name, right.mean);
+    printf(seeds > 1 ? " +- %.2f %%\n" : " %%\n", right.std);
     fflush(stdout);
 }
 
