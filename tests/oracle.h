@@ -258,9 +258,8 @@ static inline void oracle_truncation(size_t *least, size_t *most, const mmax_tru
     for (size_t j = 0; j < active; ++j) { square += (d[j] - mean) * (d[j] - mean) / (wide)active; }
     for (size_t j = 0; j < k; ++j) { all += expl(d[j]); }
     for (int side = -1; side <= 1; side += 2) {
-        const wide sd = sqrtl(square), spread = (2 * sd + fabsl(max)) * slack;
-        const wide low = -(wide)c->deviations * sd - side * (spread + (wide)c->deviations * sd * slack);
-        const wide low_p = c->min_p > 0 ? logl(c->min_p) - side * (slack + fabsl(max) * slack) : -INFINITY;
+        const wide sd = sqrtl(square), low = -(wide)c->deviations * sd - side * (2 + (wide)c->deviations) * sd * slack;
+        const wide low_p = c->min_p > 0 ? logl(c->min_p) * (1 + side * slack) - side * slack : -INFINITY;
         size_t kept, j = 0;
         wide sum = 0;
         while (j < k && (!(c->deviations > 0) || d[j] >= low) && d[j] >= low_p) { ++j; }
