@@ -196,7 +196,7 @@ static void take_shape(input *in, reader *r) {
     width = s->cols * (s->inner > 1 ? s->inner : 1);
     for (int i = 0; i < 4; ++i) { *strides[i] = take_stride(r, width); }
     s->scale = take_double(r);
-    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW && (s->inner < 2 || s->rows % s->inner == 0);
+    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW && (s->inner < 2 || s->cols == 0 || s->rows % s->inner == 0);
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
         in->stride[a] = stride == 0 || s->rows == 1 || (s->rows == s->inner && stride >= width) ? width : stride;
@@ -504,7 +504,7 @@ static void set_alone(const input *in, lone *l, size_t row, const unsigned char 
     }
     l->weight = in->c.t.weights ? in->c.t.weights[row] : 1;
     factor = l->weight * (in->c.t.grad_scale == 0 ? 1 : in->c.t.grad_scale);
-    l->is_weighted = in->c.t.weights && l->weight > 0 && factor != 0 && fabs(factor) <= DBL_MAX;
+    l->is_weighted = in->c.t.weights && l->weight > 0 && factor != 0 && fabs(factor) <= largest(in->f);
     l->c.t.weights = in->c.t.weights && !l->is_weighted ? &l->weight : NULL;
     if (l->is_weighted) { l->c.t.grad_scale = factor; }
 }
