@@ -2092,6 +2092,7 @@ static void check_sinks_by_lse(size_t size) {
 static void refusals_of_the_new(size_t size) {
     static const uint64_t caps[] = {0, 1, 0xbff0000000000000, 0x7ff8000000000000, 0x7ff0000000000000};
     static const char *const names[] = {"softcap", "softcap_backward"};
+    static const char *const gradients[] = {"scale_gradient", "sink_gradient"};
     mmax_attention a;
     call c;
     const function *f;
@@ -2112,23 +2113,18 @@ static void refusals_of_the_new(size_t size) {
         c.array[OUT] = (char *)storage[k ? GY : X] + size;
         refuse(f, &c, MMAX_ERR_ALIAS, "an output overlapping an input");
     }
-    f = more_named("scale_gradient", size);
-    c = small_call(f, &a);
-    c.per_row = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "gscales NULL");
-    c = small_call(f, &a);
-    c.array[X] = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "x NULL");
-    c = small_call(f, &a);
-    c.array[GY] = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "gx NULL");
-    f = more_named("sink_gradient", size);
-    c = small_call(f, &a);
-    c.per_row = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "gsinks NULL");
-    c = small_call(f, &a);
-    c.array[Y] = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "y NULL");
+    for (size_t k = 0; k < COUNT(gradients); ++k) {
+        f = more_named(gradients[k], size);
+        c = small_call(f, &a);
+        c.per_row = NULL;
+        refuse(f, &c, MMAX_ERR_NULL, "the gradient NULL");
+        for (int role_of = GY; role_of < ARRAYS; ++role_of) {
+            c = small_call(f, &a);
+            if (!has(f, 1u << role_of)) { continue; }
+            c.array[role_of] = NULL;
+            refuse(f, &c, MMAX_ERR_NULL, "an array NULL");
+        }
+    }
 }
 
 /* No row or no column: done before any other check. */

@@ -7,13 +7,7 @@
 
 #define WITH_MORE_FUNCTIONS
 #include "function_table.h"
-
-#if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)
-#    include <pthread.h>
-#    define HAVE_THREADS 1
-#else
-#    define HAVE_THREADS 0
-#endif
+#include "threads.h"
 
 /* What a row gives on its own. */
 typedef struct result {

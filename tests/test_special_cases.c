@@ -1276,6 +1276,15 @@ static void *last_double(const function *f, const call *c, role r) {
     return (double *)c->array[r] + (c->s.rows * c->s.cols * f->size - 1) / sizeof(double);
 }
 
+/* A call on three rows; shadow has its array r, and expected its output. */
+static call expected_call(const function *f, size_t n, int r, uint64_t seed) {
+    const call c = call_of(f, 3, n, NORMAL_4, seed);
+    memcpy(shadow[r], c.array[r], 3 * n * f->size);
+    check_ok(f, &c);
+    expect_output(f, &c, 3 * n);
+    return c;
+}
+
 static void test_in_place(void) {
     TEST("an output may be exactly one of the inputs: same pointer, same stride") {
         FOR_EACH_FUNCTION(f)
@@ -1355,11 +1364,8 @@ static void test_in_place(void) {
                 for (size_t n = 1; n < 70; n = 2 * n + 1)
                     for (int r = GY; r <= X; ++r) {
                         for (int before = 0; has(f, HAS_OUT) && has(f, 1u << r) && before < 2; ++before) {
-                            call c = call_of(f, 3, n, NORMAL_4, 36);
+                            call c = expected_call(f, n, r, 36);
                             size_t stride = before ? n + 1 : n; /* of what comes first, another than that of the rest */
-                            memcpy(shadow[r], c.array[r], 3 * n * f->size);
-                            check_ok(f, &c);
-                            expect_output(f, &c, 3 * n);
                             c.array[before ? OUT : r] = storage[r];
                             c.array[before ? r : OUT] = entries_on(f, storage[r], 2 * stride + n);
                             *stride_of(f, &c.s, OUT) = n + 1;
@@ -1405,12 +1411,9 @@ static void test_in_place(void) {
                 for (size_t n = 1; n < 70; n = 2 * n + 1)
                     for (int r = GY; r <= X; ++r) {
                         for (size_t k = 0; has(f, HAS_OUT) && has(f, 1u << r) && k < 4; ++k) {
-                            call c = call_of(f, 3, n, NORMAL_4, 29);
+                            call c = expected_call(f, n, r, 29);
                             size_t before = k % 2, stride = 2 * n + k / 2;
                             void *block = storage[r], *rows = shadow[r];
-                            memcpy(rows, c.array[r], 3 * n * f->size);
-                            check_ok(f, &c);
-                            expect_output(f, &c, 3 * n);
                             for (size_t row = 0; row < 3; ++row) {
                                 memcpy(entries_on(f, block, row * stride + (before ? 0 : n)),
                                        entries_on(f, rows, row * n), n * f->size);
@@ -1847,7 +1850,8 @@ static void test_empty_blocks(void) {
             s.attention = NULL;
             CHECK(mmax_topk_select_f64(weights, index, NULL, NULL, 2, 0, s) == MMAX_OK, "status");
             CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, 2, 1, s) == MMAX_OK, "status");
-            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, SIZE_MAX / 2, 1, s) == MMAX_ERR_SHAPE, "status");
+            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, SIZE_MAX / 2, 1, s) == MMAX_ERR_SHAPE,
+                  "status");
             for (int i = 0; i < 6; ++i) {
                 CHECK(bits_of(weights[i]) == 0 && index[i] == UINT32_MAX && short_weights[i] == 0, "%g %u %g",
                       weights[i], (unsigned)index[i], (double)short_weights[i]);

@@ -6,17 +6,12 @@
 
 #define WITH_MORE_FUNCTIONS
 #include "function_table.h"
-
-#if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)
-#    include <pthread.h>
-#    include <sys/wait.h>
-#    include <unistd.h>
-#    define HAVE_THREADS 1
-#else
-#    define HAVE_THREADS 0
-#endif
+#include "threads.h"
 
 #if HAVE_THREADS
+#    include <sys/wait.h>
+#    include <unistd.h>
+
 #    define THREADS   8
 #    define ROWS      3
 #    define MOST      300
