@@ -1,5 +1,5 @@
 /*
- * test_properties.c: what the papers prove, as properties of random rows.
+ * test_properties.c: the papers' propositions, as properties of random rows.
  *
  * "MultiMax": Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. Its temperature
  * is 1/scale here.

@@ -1,5 +1,5 @@
 /*
- * rules.h: what the header says of any call: which status it returns, and what holds for every row of a result.
+ * rules.h: the header's rules for any call: the status that it returns, and the properties of every row of a result.
  * Written from the interface alone; values come from oracle.h.
  */
 #ifndef RULES_H
@@ -137,7 +137,7 @@ static int is_alias_wrong(const input *in) {
     return 0;
 }
 
-/* Of rows without entries only what belongs to a row matters. */
+/* For rows without entries only the values per row matter. */
 static mmax_status status_without_entries(const input *in) {
     const function *f = in->f;
     int has_rows = f->kind == LOSS || (has_array(in, PER_ROW) && !has(f, PER_HEAD | HAS_GRADIENT) && in->c.per_row) ||
@@ -201,7 +201,7 @@ static int is_steep(const function *f, const mmax_multimax_params *p) {
     return steep;
 }
 
-/* Of y - q in the gx of a loss. */
+/* The factor of y - q in the gx of a loss. */
 static double factor_of(const call *c) {
     double weight = c->t.weights ? *c->t.weights : 1;
     return weight * row.scale * (c->t.grad_scale == 0 ? 1 : c->t.grad_scale);
@@ -212,12 +212,12 @@ static int is_used_by_y(const function *f, const void *y, size_t i) {
     return f->kind == LOG_BACKWARD || has(f, HAS_CAP) ? !is_special(f, y, i, MINUS_INF) : magnitude_bits(f, y, i) != 0;
 }
 
-/* Of an active entry: sparsehourglass has gradients where y = 0, but not of gy there. */
+/* For an active entry: sparsehourglass has a gradient where y = 0, but uses no gy there. */
 static int is_gy_used(const function *f, const call *c, size_t i) {
     return !has(f, MASKED_BY_X) || !has(f, HAS_GRADIENT) || is_used_by_y(f, c->array[Y], i);
 }
 
-/* Which entries count, their scores, and what they promise. */
+/* Finds which entries count, their scores, and which rules apply. */
 static void examine(const input *in, const call *c) {
     const function *f = in->f;
     size_t n = c->s.cols;
@@ -615,7 +615,7 @@ static void check_noise(const call *c) {
     }
 }
 
-/* Of the genuine y: the gradient, of the parameter too; of soft caps a bound. */
+/* With the genuine y: the gradient, also that of the parameter; for soft caps a bound. */
 static void check_backward(const input *in, const call *c) {
     static wide gx[LONGEST_ROW + 1], gy[LONGEST_ROW + 1], rest[LONGEST_ROW + 1];
     const function *f = row.f;
@@ -743,7 +743,7 @@ static void check_metric(const call *c) {
     }
 }
 
-/* What is added for the trainable scale and sink. */
+/* The gradient of the trainable scale or sink. */
 static void check_per_head(const call *c) {
     const function *f = row.f;
     wide sum = 0, reach = 0, dot = 0, size = 0, expected;
