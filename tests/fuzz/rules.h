@@ -516,7 +516,7 @@ static void check_preferred(const call *c) {
     static wide key[LONGEST_ROW + 1], near[LONGEST_ROW + 1];
     static int weighed[LONGEST_ROW + 1];
     const function *f = row.f;
-    size_t left = 0, top = c->own.index[0];
+    size_t left = 0, top = 0;
     wide all;
     for (size_t i = 0; i < row.n; ++i) {
         const double prefer = get(f, c->own.prefer, i);
@@ -539,14 +539,15 @@ static void check_preferred(const call *c) {
         key[at] = -INFINITY;
         weighed[at] = 1;
     }
-    for (size_t i = 0; i < row.n; ++i) { top = weighed[i] && row.s[i].hi > row.s[top].hi ? i : top; }
+    for (size_t i = 0; i < row.n; ++i) { top = weighed[i] && (!weighed[top] || row.s[i].hi > row.s[top].hi) ? i : top; }
     for (size_t i = 0; i < row.n; ++i) { row.got[i] = weighed[i] ? exp_from(i, top) : 0; }
     all = oracle_sum(row.got, row.n);
-    for (size_t j = 0; j < c->own.k && c->own.index[j] < row.n; ++j) {
-        const wide y = row.got[c->own.index[j]] / all, least = smallest_normal(f);
+    for (size_t j = 0; j < c->own.k; ++j) {
+        const size_t at = c->own.index[j];
+        const wide y = at < row.n ? row.got[at] / all : 0, least = smallest_normal(f);
+        CHECK(at < row.n || at == UINT32_MAX, ROW_AT "at place %u", ROW_ARGS(at), (unsigned)j);
         CHECK(fabsl(get(f, c->array[OUT], j) - y) <= 8 * ulp(y, eps_of(f), (double)least) + (y < 1.03L * least ? y : 0),
-              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(c->own.index[j]), get(f, c->array[OUT], j), (unsigned)j,
-              y);
+              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(at), get(f, c->array[OUT], j), (unsigned)j, y);
     }
 }
 
