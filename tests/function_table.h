@@ -63,7 +63,7 @@ enum trait {
     PER_HEAD = 2048,    /* adds to one value a head */
     HAS_CAP = 4096,     /* epsilon is a cap: above 0 */
     TAKES_SINKS = 8192,
-    SELECTS = 16384,      /* of equal entries some have weight, others none */
+    SELECTS = 16384,      /* of equal entries only the first may have weight */
     HAS_GRADIENT = 32768, /* backward: of epsilon, too; either output may be NULL */
     HAS_INDEX = 65536,    /* topk_select: OUT is rows x k, contiguous, and there is an index; either may be NULL.
                              sample: an index a row, no OUT */
@@ -179,7 +179,7 @@ OTHER_ADAPTERS(f64)
         FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                         \
         FUNCTION("sparsity", T, z, METRIC, METRIC_ARRAYS | HAS_REFERENCE, 0, 0, sparsity, softmax)
 
-/* For programs that ask for them: those with tests of their own, test_topk.c and test_more.c. */
+/* Functions with tests of their own, test_topk.c and test_more.c, for programs that ask for them. */
 #if defined(WITH_MORE_FUNCTIONS)
 #    define OTHER_FUNCTIONS(T, z)                                                                                      \
         , FUNCTION("topk(4)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS, 0, 0, topk, topk),                \
@@ -206,7 +206,7 @@ static const function functions[] = {FUNCTIONS(f32, 4) OTHER_FUNCTIONS(f32, 4),
 #define COUNT(a)             (sizeof(a) / sizeof(a)[0])
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)
 
-/* What belongs to attention is apart: functions that are variants of others, elementwise, or add to a value a head. */
+/* Functions of attention: variants of others, elementwise ones, and those that add to one value a head. */
 #define MORE_ADAPTERS(T)                                                               \
     ADAPTER(softmax_lse, T, c->array[OUT], c->per_row, c->array[X], c->s)              \
     ADAPTER(multimax_lse, T, c->array[OUT], c->per_row, c->array[X], c->p, c->s)       \
@@ -231,7 +231,7 @@ MORE_ADAPTERS(f64)
 static const function more_functions[] = {MORE(f32, 4), MORE(f64, 8)};
 #define FOR_EACH_MORE(f) for (const function *f = more_functions; f < more_functions + COUNT(more_functions); ++f)
 
-/* Functions whose calls are unlike all others: what is chosen, and what depends on seeds. */
+/* Functions whose arguments no other has: choices, and seeds. */
 #define UNLIKE_ADAPTERS(T)                                                                                            \
     ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], c->own.prefer, c->own.k, c->own.over_all, c->s) \
     ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)                                            \
@@ -287,7 +287,7 @@ static inline int next_isa(int isa) {
 }
 #define FOR_EACH_ISA(isa) for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT; isa = next_isa(isa))
 
-/* Whether its bits are those of every other one with fused multiply-add. */
+/* Whether it gives the bits of all instruction sets with fused multiply-add. */
 static inline int uses_fma(int isa) {
 #if defined(__FAST_MATH__)
     return isa < 0; /* bits may differ */
@@ -304,7 +304,7 @@ static inline int uses_fma(int isa) {
 #ifndef LENGTH_STEP
 #    define LENGTH_STEP 1
 #endif
-/* Of combinations, whose number is no multiple of 7. */
+/* The step over combinations, whose number is no multiple of 7. */
 #define CASE_STEP (LENGTH_STEP < 5 ? 1u : 7u)
 /* Round the lanes of every instruction set: single vectors, virtual lanes of 16 and 32, blocks of 128. */
 #if LENGTH_STEP < 5
@@ -486,7 +486,7 @@ static const mmax_multimax_params params_of_order[3] = {{0, {1, 1}, {1, 1}, {0, 
                                                         {2, {1.75, 1.125}, {0.5, 0.9375}, {-0.25, -0.75}, {0.5, 1.25}}};
 
 #define MAX_ROWS    32  /* side by side */
-#define MOST_ROWS   100 /* whose gradients of parameters add up */
+#define MOST_ROWS   100 /* over which gradients of parameters add up */
 #define MAX_ENTRIES 131072
 
 /* The arrays that call_of() points to: no call touches an entry beyond (rows - 1) * stride + cols. */

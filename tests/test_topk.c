@@ -573,6 +573,8 @@ int main(int argc, char **argv) {
                 random_state = n * 1000 + l;
                 fill(t->f, x_, n, laws[l]);
                 check_truncations(t, n, l % 2 ? 1.5 : 0.75);
+                for (size_t i = 0; i < n; ++i) { set(t->f, x_, i, get(t->f, x_, i) + 1e5); }
+                check_truncations(t, n, l % 2 ? 1.5 : 0.75);
             }
             for (int h = 0; h < SPREAD; ++h) {
                 fill_hard(t, n, h);

@@ -1,8 +1,8 @@
 /*
  * fuzz.c: one call of any function with any input: LLVMFuzzerTestOneInput for libFuzzer, AFL and replay.c.
  *
- *   - the status is the one that the interface promises, and after an error no byte has changed
- *   - every row is, bit for bit, what it gives on its own: contiguous, cut off at both ends, out of place, in memory
+ *   - the status is that of the interface, and after an error no byte has changed
+ *   - every row has the bits of the same row alone: contiguous, cut off at both ends, out of place, in memory
  *     of exactly its size, with its head's scale as the scale and its weight in grad_scale; AVX2 and AVX-512 agree
  *   - gp is, bit for bit, that of the same rows contiguous and out of place, unless they interleave
  *   - that row obeys rules.h
@@ -36,8 +36,7 @@ static void copy_row(const input *in, lone *l, int a) {
         l->c.array[a] = row_copy(in, a, l->row, l->start, n);
     } else if (has_array(in, a)) {
         l->c.array[a] = exact(width_of(f, &l->c) * f->size);
-        memset(l->c.array[a], 0xa5,
-               width_of(f, &l->c) * f->size); /* not what the call finds there: all must be written */
+        memset(l->c.array[a], 0xa5, width_of(f, &l->c) * f->size); /* the call must write every entry */
     }
     for (size_t i = 0; a == X && l->c.array[a] && i < n; ++i) {
         if (!is_read) {
@@ -48,7 +47,7 @@ static void copy_row(const input *in, lone *l, int a) {
     }
 }
 
-/* gy is not to be used where y = 0 (tanhmax, seglu, sparsehourglass: where x = -inf; sparsehourglass: in either case). */
+/* The call must not use gy where y = 0 (tanhmax, seglu, sparsehourglass: where x = -inf; sparsehourglass: in either case). */
 static void poison_gy(const function *f, lone *l) {
     for (size_t i = 0; has(f, HAS_GY) && i < l->c.s.cols; ++i) {
         int used = has(f, MASKED_BY_X) ? !is_special(f, l->c.array[X], i, MINUS_INF) && is_gy_used(f, &l->c, i)
@@ -108,13 +107,13 @@ static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b) {
     return same;
 }
 
-/* A loss that is still to be multiplied by its weight. */
+/* The loss of a row, times its weight where that is still missing. */
 static double weighted(const lone *l, double loss) {
     double product = loss * l->weight;
     return !l->is_weighted || !is_finite_double(loss) ? loss : product > DBL_MAX ? DBL_MAX : product;
 }
 
-/* Log-sum-exps without y of rows that have a bias or a finite mask are joined of blocks. */
+/* Whether a log-sum-exp without y is joined from blocks: with a bias or a finite mask. */
 static int is_joined(const input *in, const lone *l) {
     const mmax_attention *a = in->c.s.attention;
     return has(in->f, HAS_LSE) && !is_given(in, OUT) && a && (a->bias || a->masked < 0) &&
@@ -131,7 +130,7 @@ static void compare_row(const input *in, const lone *l) {
         const size_t at = place_of(in, OUT, r, i);
         int inside = has(f, HAS_INDEX) || (i >= start_of(&in->c.s, r) && i < end);
         uint64_t expected = inside ? get_bits(f, l->c.array[OUT], i - first) : empty_bits(f);
-        /* In place a sigma of -inf is not told from a mask in a row that becomes NaN. */
+        /* In place, in a row that becomes NaN, a sigma of -inf looks like a mask. */
         if (f->order && inside && is_special(f, l->c.array[OUT], i - l->start, QUIET_NAN) &&
             get_bits(f, out, at) == empty_bits(f)) {
             continue;
@@ -178,7 +177,7 @@ static void compare_tiers(const input *in, const lone *l, mmax_multimax_grads gp
     end_alone(&o);
 }
 
-/* Forgives changes in the entries that the call may write; then all else is as before. */
+/* Ignores changes in entries that the call may write; all other bytes must be as before. */
 static void check_untouched(input *in, int written) {
     const function *f = in->f;
     for (int a = 0; written && a < BLOCKS; ++a) {
@@ -255,7 +254,7 @@ static void check_result(input *in) {
     if (has(in->f, HAS_GP) && is_given(in, GP) && in->c.s.inner < 2) { check_gp(in); } /* a sum over tiles */
 }
 
-/* What the call was, for whoever reads of a failure. */
+/* Prints the call, for the reader of a failure. */
 static void describe(const input *in) {
     const mmax_shape *s = &in->c.s;
     printf("call: %s on %s, rows %llu, cols %llu, inner %llu, strides x %llu, y %llu, gx %llu, gy %llu, scale %.17g\n",

@@ -1,5 +1,5 @@
 /*
- * rules.h: what the header says of any call: which status it returns, and what holds for every row of a result.
+ * rules.h: the header's rules for any call: the status that it returns, and the properties of every row of a result.
  * Written from the interface alone; values come from oracle.h.
  */
 #ifndef RULES_H
@@ -137,7 +137,7 @@ static int is_alias_wrong(const input *in) {
     return 0;
 }
 
-/* Of rows without entries only what belongs to a row matters. */
+/* For rows without entries only the values per row matter. */
 static mmax_status status_without_entries(const input *in) {
     const function *f = in->f;
     int has_rows = f->kind == LOSS || (has_array(in, PER_ROW) && !has(f, PER_HEAD | HAS_GRADIENT) && in->c.per_row) ||
@@ -201,7 +201,7 @@ static int is_steep(const function *f, const mmax_multimax_params *p) {
     return steep;
 }
 
-/* Of y - q in the gx of a loss. */
+/* The factor of y - q in the gx of a loss. */
 static double factor_of(const call *c) {
     double weight = c->t.weights ? *c->t.weights : 1;
     return weight * row.scale * (c->t.grad_scale == 0 ? 1 : c->t.grad_scale);
@@ -212,12 +212,12 @@ static int is_used_by_y(const function *f, const void *y, size_t i) {
     return f->kind == LOG_BACKWARD || has(f, HAS_CAP) ? !is_special(f, y, i, MINUS_INF) : magnitude_bits(f, y, i) != 0;
 }
 
-/* Of an active entry: sparsehourglass has gradients where y = 0, but not of gy there. */
+/* For an active entry: sparsehourglass has a gradient where y = 0, but uses no gy there. */
 static int is_gy_used(const function *f, const call *c, size_t i) {
     return !has(f, MASKED_BY_X) || !has(f, HAS_GRADIENT) || is_used_by_y(f, c->array[Y], i);
 }
 
-/* Which entries count, their scores, and what they promise. */
+/* Finds which entries count, their scores, and which rules apply. */
 static void examine(const input *in, const call *c) {
     const function *f = in->f;
     size_t n = c->s.cols;
@@ -357,17 +357,12 @@ static int is_plain(void) {
     return small && row.o.f == SOFTMAX && !row.bias && row.verdict == ORDINARY && ORACLE_SLACK <= 1;
 }
 
-/* log sum exp(s - top) */
-static wide log_sum_from(wide top) {
-    wide sum = 0;
-    for (size_t i = 0; i < row.n; ++i) { sum += is_masked(row.s[i]) ? 0 : expl(row.s[i].hi - top + row.s[i].lo); }
-    return logl(sum + expl(row.sink - top));
-}
-
 static wide log_sum(void) {
-    wide top = row.sink;
+    wide top = row.sink, sum = 0;
     for (size_t i = 0; i < row.n; ++i) { top = fmaxl(top, row.s[i].hi); }
-    return top == -INFINITY ? top : top + log_sum_from(top);
+    if (top == -INFINITY) { return top; }
+    for (size_t i = 0; i < row.n; ++i) { sum += is_masked(row.s[i]) ? 0 : expl(row.s[i].hi - top + row.s[i].lo); }
+    return top + logl(sum + expl(row.sink - top));
 }
 
 static void check_lse(double lse) {
@@ -415,12 +410,14 @@ static void check_sum(const call *c) {
     }
 }
 
-/* How many entries a truncation may keep; how many are active. */
+/* How many entries a truncation may keep; how many are active. Deviations below the normal numbers may count as 0. */
 static size_t kept_of(size_t order[], const call *c, size_t *least, size_t *most) {
     const size_t active = oracle_order(order, row.s, row.n);
     *least = *most = 0;
     if (active) {
+        const wide range = row.s[order[0]].hi - row.s[order[active - 1]].hi;
         oracle_truncation(least, most, &c->own.cut, row.s, order, active, row.f->size == 4 ? 1e-6L : 1e-13L);
+        if (range < 64 * row.scale * (wide)active * smallest_normal(row.f)) { *least = 1; }
     }
     return active;
 }
@@ -508,42 +505,49 @@ static void check_forward(const call *c) {
     if (row.verdict == ORDINARY) { check_values(c); }
 }
 
+/* exp(s - top), also where scores are huge */
+static wide exp_from(size_t i, size_t top) {
+    const score d = difference(row.s[i], row.s[top]);
+    return is_masked(row.s[i]) ? 0 : expl(d.hi + d.lo);
+}
+
 /* topk_select with preferences: no entry that is left has a larger sum than one that is chosen, but for rounding. */
 static void check_preferred(const call *c) {
     static wide key[LONGEST_ROW + 1], near[LONGEST_ROW + 1];
+    static int weighed[LONGEST_ROW + 1];
     const function *f = row.f;
-    size_t left = 0;
-    wide all = 0, top = -INFINITY;
+    size_t left = 0, top = 0;
+    wide all;
     for (size_t i = 0; i < row.n; ++i) {
         const double prefer = get(f, c->own.prefer, i);
+        const int can_be = !is_masked(row.s[i]) && !is_special(f, c->own.prefer, i, MINUS_INF);
         if (row.active[i] && is_bad(c->own.prefer, i)) { return; }
-        key[i] = is_masked(row.s[i]) || is_special(f, c->own.prefer, i, MINUS_INF) ? -INFINITY : row.s[i].hi + prefer;
-        near[i] = 4 * eps_of(f) * (fabsl(row.s[i].hi) + fabs(prefer));
-        if (fabsl(row.s[i].hi) + fabs(prefer) > largest(f) / 8 && key[i] > -INFINITY) { return; }
-        top = is_masked(row.s[i]) ? top : fmaxl(top, row.s[i].hi);
-        row.got[i] = 0;
-        left += key[i] > -INFINITY;
+        if (can_be && fabsl(row.s[i].hi) + fabs(prefer) > largest(f) / 8) { return; }
+        key[i] = can_be ? row.s[i].hi + prefer : -INFINITY;
+        near[i] = can_be ? 4 * eps_of(f) * (fabsl(row.s[i].hi) + fabs(prefer)) : 0;
+        weighed[i] = c->own.over_all && !is_masked(row.s[i]);
+        left += can_be;
     }
     for (size_t j = 0; j < c->own.k && left; ++j, --left) {
         const size_t at = c->own.index[j];
         CHECK(at < row.n && key[at] > -INFINITY, ROW_AT "is at place %u", ROW_ARGS(at), (unsigned)j);
         if (at >= row.n) { return; }
-        row.got[at] = expl(row.s[at].hi - top + row.s[at].lo);
         for (size_t i = 0; i < row.n; ++i) {
-            CHECK(row.got[i] > 0 || key[i] <= key[at] + near[i] + near[at], ROW_AT "%u at place %u, %.17Lg, not %.17Lg",
-                  ROW_ARGS(i), (unsigned)at, (unsigned)j, key[at], key[i]);
+            CHECK(key[i] <= key[at] + near[i] + near[at], ROW_AT "%.17Lg at place %u, not %.17Lg", ROW_ARGS(at),
+                  key[at], (unsigned)j, key[i]);
         }
         key[at] = -INFINITY;
+        weighed[at] = 1;
     }
-    for (size_t i = 0; c->own.over_all && i < row.n; ++i) {
-        row.got[i] = is_masked(row.s[i]) ? 0 : expl(row.s[i].hi - top + row.s[i].lo);
-    }
+    for (size_t i = 0; i < row.n; ++i) { top = weighed[i] && (!weighed[top] || row.s[i].hi > row.s[top].hi) ? i : top; }
+    for (size_t i = 0; i < row.n; ++i) { row.got[i] = weighed[i] ? exp_from(i, top) : 0; }
     all = oracle_sum(row.got, row.n);
-    for (size_t j = 0; j < c->own.k && c->own.index[j] < row.n; ++j) {
-        const wide y = row.got[c->own.index[j]] / all, least = smallest_normal(f);
+    for (size_t j = 0; j < c->own.k; ++j) {
+        const size_t at = c->own.index[j];
+        const wide y = at < row.n ? row.got[at] / all : 0, least = smallest_normal(f);
+        CHECK(at < row.n || at == UINT32_MAX, ROW_AT "at place %u", ROW_ARGS(at), (unsigned)j);
         CHECK(fabsl(get(f, c->array[OUT], j) - y) <= 8 * ulp(y, eps_of(f), (double)least) + (y < 1.03L * least ? y : 0),
-              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(c->own.index[j]), get(f, c->array[OUT], j), (unsigned)j,
-              y);
+              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(at), get(f, c->array[OUT], j), (unsigned)j, y);
     }
 }
 
@@ -565,7 +569,10 @@ static void check_draw(const call *c) {
     while (j < most && order[j] != at) { ++j; }
     CHECK(j < most, ROW_AT "is drawn, not one of %u", ROW_ARGS(at), (unsigned)most);
     if (at < row.n) {
-        const wide top = row.s[order[0]].hi, y = row.s[at].hi - top + row.s[at].lo - log_sum_from(top);
+        const score own = difference(row.s[at], row.s[order[0]]);
+        wide sum = 0, y;
+        for (size_t i = active; i-- > 0;) { sum += exp_from(order[i], order[0]); }
+        y = own.hi + own.lo - logl(sum);
         CHECK(fabsl(log - y) <= 8 * eps_of(row.f) * (1 + fabsl(y)), ROW_AT "%.17g, not %.17Lg", ROW_ARGS(at), log, y);
     }
 }
@@ -609,7 +616,7 @@ static void check_noise(const call *c) {
     }
 }
 
-/* Of the genuine y: the gradient, of the parameter too; of soft caps a bound. */
+/* With the genuine y: the gradient, also that of the parameter; for soft caps a bound. */
 static void check_backward(const input *in, const call *c) {
     static wide gx[LONGEST_ROW + 1], gy[LONGEST_ROW + 1], rest[LONGEST_ROW + 1];
     const function *f = row.f;
@@ -737,7 +744,7 @@ static void check_metric(const call *c) {
     }
 }
 
-/* What is added for the trainable scale and sink. */
+/* The gradient of the trainable scale or sink. */
 static void check_per_head(const call *c) {
     const function *f = row.f;
     wide sum = 0, reach = 0, dot = 0, size = 0, expected;

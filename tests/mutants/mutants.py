@@ -254,6 +254,7 @@ m("truncate: of equal weights any one", "mmax_top_end", "if (is_mixed)", "if (0)
 m("truncate: keep does not count", "mmax_top_cut", "if (mmax_top_is_shorter(cut, other)) { cut = other; }", "", "topk")
 m("truncate: the longest prefix", "mmax_top_cut", "if (mmax_top_is_shorter(other, cut)) { cut = other; }", "", "topk")
 m("truncate: the variance for the deviation", "mmax_top_least", "mmax_root(low)", "low", "topk")
+m("truncate: the bound is rounded down", "mmax_top_least", "(double)least - max < gap", "0", "topk")
 m("sample: u does not count", "mmax_sample_draw", "target *= u", "target *= 0.5", "topk")
 m("sample: what is cut is drawn", "mmax_sample_piece", "mmax_keep(is_kept, mmax_weigh(v_ - shift, w, c, 0))",
   "mmax_weigh(v_ - shift, w, c, 0); (void)is_kept", "topk")
