@@ -233,12 +233,12 @@ m("candidates: the bound is a little too high", "(double)start - 1e-6) * t->inve
 m("candidates: start is rounded up", "return (double)(mmax_real)t > t ? mmax_real_below((mmax_real)t) : (mmax_real)t;",
   "return (mmax_real)(t + 1e-3);", "forward")
 m("candidates: too many are lost", "return next < n ? 0 : held;", "return held;", "forward long_rows")
-m("threshold loss: q at masks", "smooth ? mmax_keep(active, p - mmax_set(t->q)) : p;",
-  "smooth ? p - mmax_set(t->q) : p;", "losses special_cases")
+m("threshold loss: q at masks", "mmax_keep(mmax_is_active(x_), p - mmax_set(t->q));",
+  "p - mmax_set(t->q);", "losses special_cases")
 m("threshold loss: may be below 0", "is_masked ? MMAX_INF_F64 : loss > 0 ? mmax_limited(loss) : 0;",
   "is_masked ? MMAX_INF_F64 : loss;", "losses special_cases")
-m("threshold: ignored rows have no loss", "row, is_ignored ? MMAX_IS_IGNORED : MMAX_IS_EMPTY",
-  "row, MMAX_IS_EMPTY", "losses special_cases")
+m("threshold: ignored rows have no loss", "row, is_ignored ? MMAX_IS_IGNORED : n == 0 ? MMAX_IS_EMPTY",
+  "row, n == 0 ? MMAX_IS_EMPTY", "losses special_cases")
 m("threshold: what is past a row's entries is left over", "    mmax_store(to + n, mmax_masked);\n", "", "properties bits losses")
 m("threshold: registers that longer rows have are left over", "for (; i < g->most; i += MMAX_WIDTH) {", "for (; 0;) {",
   "properties bits losses")
@@ -333,7 +333,7 @@ m("soft targets: q > 0 at a mask", "lost = mmax_or(lost, mmax_not(active) & coun
 m("soft targets: sum q is 1", "mmax_factor_of(soft ? r->q_sum : 1,", "mmax_factor_of(1,", "attention losses")
 m("soft targets: NaN passes", "return careful ? !mmax_any(bad)", "return careful ? 1", "losses")
 m("soft targets: a negative one is usual", " && !mmax_any(mmax_lt(least, zero));", ";", "losses")
-m("soft targets: NaN passes in entmax", "n == 0 || (q && mmax_targets_are(q, x, n) == MMAX_IS_NAN)", "n == 0", "losses")
+m("soft targets: NaN passes in entmax", "n == 0 || (is_soft && mmax_targets_are(mmax_targets_of(&b, row), x, n) == MMAX_IS_NAN)", "n == 0", "losses")
 m("loss: an infinite factor makes NaN", "return g != 0 ? g * factor : 0;", "return g * factor;", "losses")
 m("loss: an infinite factor is a usual one", " || !mmax_is_finite_f64(factor);", ";", "losses")
 m("loss: a factor is not infinite beyond the type", "b->factor = b->factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
