@@ -69,8 +69,8 @@ m("alias: a loss is compared as one double", "mmax_check_all", "a->needs & MMAX_
   "special_cases losses")
 m("order: parameters before shapes", "mmax_check_all", "s->cols > limit",
   "!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; } if (s->cols > limit", "special_cases api")
-m("order: aliases before ends", "mmax_check_all", "for (size_t r = 0; r < rows; ++r)",
-  "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; } for (size_t r = 0; r < rows; ++r)",
+m("order: aliases before ends", "mmax_check_all", "for (size_t r = 0;",
+  "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; } for (size_t r = 0;",
   "special_cases api")
 m("shape: strides of one row of bias or q matter", "mmax_check_all", "count * inner == 1 ? width :", "",
   "attention losses")
@@ -224,11 +224,11 @@ m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", 
 m("candidates: start is rounded up", "mmax_rounded_down",
   "(double)(mmax_real)t > t ? mmax_real_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
 m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "forward long_rows")
-m("threshold loss: q at masks", "mmax_threshold_step", "mmax_keep(active, p - mmax_set(t->q))", "p - mmax_set(t->q)",
-  "losses special_cases")
+m("threshold loss: q at masks", "mmax_threshold_loss_row", "mmax_keep(mmax_is_active(x_), p - mmax_set(t->q))",
+  "p - mmax_set(t->q)", "losses special_cases")
 m("threshold loss: may be below 0", "mmax_threshold_loss_row", "> 0 ? mmax_limited(loss) : 0", "",
   "losses special_cases")
-m("threshold: ignored rows have no loss", "mmax_thresholds", "is_ignored ? MMAX_IS_IGNORED :", "",
+m("threshold: ignored rows have no loss", "mmax_entmax_T", "is_ignored ? MMAX_IS_IGNORED :", "",
   "losses special_cases")
 m("threshold: what is past a row's entries is left over", "mmax_add_lane", "mmax_store(to + n, mmax_masked);", "",
   "properties bits losses")
@@ -295,7 +295,7 @@ m("tanhmax: tiny f is squared", "mmax_sinh_cosh", "mmax_keep(mmax_le(mmax_set(MM
   "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_sinh_cosh",
   "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2)", "*cosh2", "special_cases forward")
-m("seglu: results below the normal numbers", "mmax_elementwise",
+m("seglu: results below the normal numbers", "mmax_elementwise_T",
   "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(v)), v)", "v", "special_cases forward environment")
 m("softcap: 1 too early", "mmax_capped", "28.85390081777927", "8.85390081777927", "attention")
 m("softcap: gradient of t", "mmax_cap_gradient", "(one - t) * (one + t)", "one - t", "attention")
@@ -328,8 +328,8 @@ m("soft targets: q > 0 at a mask", "mmax_sum_targets", "lost = mmax_or(lost, mma
 m("soft targets: sum q is 1", "mmax_gradient_part", "soft ? r->q_sum :", "", "attention losses")
 m("soft targets: NaN passes", "mmax_sum_targets", "!mmax_any(bad)", "1", "losses")
 m("soft targets: a negative one is usual", "mmax_sum_targets", "&& !mmax_any(mmax_lt(least, zero))", "", "losses")
-m("soft targets: NaN passes in entmax", "mmax_entmax_rows_T", "|| (q && mmax_targets_are(q, x, n) == MMAX_IS_NAN)", "",
-  "losses")
+m("soft targets: NaN passes in entmax", "mmax_entmax_T",
+  "|| (is_soft && mmax_targets_are(mmax_targets_of(&b, row), x, n) == MMAX_IS_NAN)", "", "losses")
 m("loss: an infinite factor makes NaN", "mmax_times", "g != 0 ? g * factor : 0", "g * factor", "losses")
 m("loss: an infinite factor is a usual one", "mmax_is_odd", "|| !mmax_is_finite_f64(factor)", "", "losses")
 m("loss: a factor is not infinite beyond the type", "mmax_batch_of",
