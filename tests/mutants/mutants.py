@@ -70,9 +70,9 @@ m("alias: a loss is compared as one double", "a->needs & MMAX_PER_CALL ? 1 : per
 m("order: parameters before shapes", "if (s->cols > limit / inner || rows",
   "if (!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; }\n" "    if (s->cols > limit / inner || rows",
   "special_cases api")
-m("order: aliases before ends", "for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of",
+m("order: aliases before ends", "for (size_t r = 0; (s->ends || s->starts) && r < rows; ++r) {\n" "        if (mmax_end_of",
   "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; }\n"
-  "    for (size_t r = 0; r < rows; ++r) {\n" "        if (mmax_end_of", "special_cases api")
+  "    for (size_t r = 0; (s->ends || s->starts) && r < rows; ++r) {\n" "        if (mmax_end_of", "special_cases api")
 m("shape: strides of one row of bias or q matter", "count * inner == 1 ? width : arrays[i].stride;",
   "arrays[i].stride;",
   "attention losses")
@@ -345,7 +345,8 @@ m("bias: rows do not repeat", "a && a->bias_rows ? row % a->bias_rows : row;", "
 m("masked: the limit of floats is not exact", "(double)above > a->masked ? (double)above", "1 ? (double)above",
   "attention")
 m("blocks: the largest is the last one's", "from == 0 || max > r->max ? max : r->max;", "max;", "attention")
-m("blocks: an empty one makes the row empty", "is == MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is;", "is;",
+m("blocks: an empty one makes the row empty", "                state = is == MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is;\n                continue",
+  "                state = is;\n                continue",
   "attention special_cases")
 m("parts: a head's end is passed", "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }",
   "", "attention")
