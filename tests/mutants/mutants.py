@@ -151,16 +151,17 @@ m("slope: one at the kink, too", "is_above = mmax_lt(d, s); /*", "is_above = mma
   "backward losses special_cases")
 m("gp: a mask's distance is infinite", "mmax_max(x_ * mmax_set(kinks.input_scale), mmax_set(-MMAX_MAX / 4)); /*",
   "(x_ * mmax_set(kinks.input_scale)); /*", "special_cases backward losses")
-m("gp: a target's own part is left out", "e[target] = (mmax_real)(mmax_target_gradient(r) * (double)lift.up);", ";",
+m("gp: a target's own part is left out", "e[target] = (mmax_real)(mmax_target_gradient(r) * (double)scaling.up);", ";",
   "losses")
 m("gp: what is masked counts", "g_ = mmax_keep(mmax_is_active(x_), mmax_load_upto(g + at, left, mmax_set(0)));",
   "g_ = mmax_load_upto(g + at, left, mmax_set(0));", "special_cases backward")
 m("gp: what is held is not flushed", "if (slopes->held + more > MMAX_GP_MOST) {",
   "if (slopes->held + more > 1000000 * MMAX_GP_MOST) {", "backward losses long_rows bits")
 m("gp: flushed lanes stay", "MMAX_EACH_OF(i, 8 * MMAX_GP_REGS) { t->lanes[i] = mmax_set(0); }", "", "backward losses")
-m("gp: short rows lie upon each other", "mmax_store(packed[2] + j * n + at, e.x);", "mmax_store(packed[2] + at, e.x);", "backward")
-m("gradient: short rows have no end", "mmax_store_upto(r.gx + j * gx_stride + at, left, mmax_load(g + j * n + at))",
-  "mmax_store(r.gx + j * gx_stride + at, mmax_load(g + j * n + at))", "special_cases memory backward")
+m("gp: short rows lie upon each other", "memcpy(scores + j * n, x, n * sizeof *x);",
+  "memcpy(scores, x, n * sizeof *x);", "backward")
+m("gradient: short rows have no end", "b.packed[0] + j * n, n * sizeof *gx);",
+  "b.packed[0] + j * n, (n + 1) * sizeof *gx);", "special_cases memory backward")
 m("gp: lanes are lost", "{ slopes->lanes[i] = lanes[i]; }", "{ (void)lanes[i]; }", "losses")
 m("gp: is written, not added to", "gp->t_d[i] += s[1];", "gp->t_d[i] = s[1];", "backward losses")
 m("gp: b of order 2 without its 2", ": (i + 1) * (1 - p->t_b[i]) * s[2];", ": (1 - p->t_b[i]) * s[2];",
@@ -268,30 +269,30 @@ m("sample: what is cut is drawn", "const mmax_vec e_ = mmax_keep(is_kept, mmax_w
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers",
   "mmax_keep(counts, mmax_keep(counts, g) * mmax_set(l->down));", "g * mmax_set(l->down);", "environment backward special_cases losses")
-m("backward: no lift", "{by == MMAX_BY_ENTRY ? 1 : MMAX_UP, MMAX_DOWN}", "{1, MMAX_DOWN}",
+m("backward: no scaling", "{by == MMAX_BY_ENTRY ? 1 : MMAX_UP, MMAX_DOWN}", "{1, MMAX_DOWN}",
   "backward environment special_cases losses")
 m("backward: what the scale makes subnormal is kept",
   "MMAX_MIN * 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))",
   "MMAX_MIN", "environment special_cases backward")
-m("backward: too much lift has no second try", "for (int i = 0; i < 2; ++i) {\n        r.lift = lifts[i];", "for (int i = 0; i < 1; ++i) {\n        r.lift = lifts[i];",
+m("backward: too much scaling has no second try", "i < (count > 1 ? 1 : 3)", "i < (count > 1 ? 1 : 2)",
   "backward special_cases")
-m("backward: gp of the low lift by the high one", "1 / ups[i]", "1 / ups[0]",
+m("backward: gp of the low scaling by the high one", "1 / ups[i]", "1 / ups[0]",
   "backward special_cases")
-m("backward: gy of masked entries is used", "e.g = careful ? mmax_keep(counts, e.g) : e.g;", "", "special_cases")
-m("backward: a mask of x weighs", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
+m("backward: gy of masked entries is used", "if (careful) { *g = mmax_keep(counts, *g); }", "", "special_cases")
+m("backward: a mask of x weighs", "has_x ? mmax_select(mmax_is_active(x), y, nothing) : y;", "y;",
   "special_cases backward attention")
-m("backward: NaN in x is not seen", "*check = mmax_fma(e.x, down, *check);", ";",
+m("backward: NaN in x is not seen", "if (has_x) { *bad = mmax_fma(x, down, *bad); }", "",
   "special_cases")
-m("backward: NaN rows write masks", "nothing || (x && mmax_is_masked(x, i, terms)) ? 0 : MMAX_NAN",
+m("backward: NaN rows write masks", "nothing || (x && mmax_bits_of(*mmax_scored(&score, x, i, 1, terms)) == masked) ? 0 : MMAX_NAN",
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
 m("backward: -0 is a weight of NaN rows", "by != MMAX_BY_COSH && y_ << 1 == 0;", "by != MMAX_BY_COSH && y_ == 0;",
   "special_cases")
-m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(mmax_any(mmax_is_bad_entry(check)))) { return 0; }", "", "special_cases backward")
-m("backward: seglu's NaN is lost", "gx[i] = mmax_is_nan_f64((double)g[i]) ? mmax_from(MMAX_NAN) : gx[i];", ";", "special_cases backward")
+m("backward: short rows go on past NaN", "if (MMAX_UNLIKELY(mmax_any(mmax_is_bad_entry(b.bad)))) { return 0; }", "", "special_cases backward")
+m("backward: seglu's NaN is lost", "gx[i] = mmax_is_nan_f64((double)b.packed[0][i]) ? mmax_from(MMAX_NAN) : gx[i];", ";", "special_cases backward")
 m("backward: seglu's NaN is not in gp", "            r->slopes->any_nan = 1;\n            for (", "            for (",
   "special_cases backward")
 m("tanhmax: short rows are all usual", "is_signed ? MMAX_USUAL : MMAX_FAR", "MMAX_FAR", "special_cases forward")
-m("tanhmax: gx of flat rows", "unit = 1 / active;", "unit = 1 / (double)n;",
+m("tanhmax: gx of flat rows", "? 1 / (double)mmax_tallied(active) : 0;", "? 1 / (double)n : 0;",
   "backward special_cases")
 m("tanhmax: a term of sinh", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)", "backward")
 m("tanhmax: cosh of masks counts", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
