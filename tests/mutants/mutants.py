@@ -283,7 +283,7 @@ m("backward: a mask of x weighs", "has_x ? mmax_select(mmax_is_active(x), y, not
   "special_cases backward attention")
 m("backward: NaN in x is not seen", "if (has_x) { *bad = mmax_fma(x, down, *bad); }", "",
   "special_cases")
-m("backward: NaN rows write masks", "nothing || (x && mmax_bits_of(*mmax_scored(&score, x, i, 1, terms)) == masked) ? 0 : MMAX_NAN",
+m("backward: NaN rows write masks", "nothing || (x && mmax_bits_of(*mmax_scored(&s, x, i, 1, terms)) == masked) ? 0 : MMAX_NAN",
   "nothing ? 0 : MMAX_NAN", "special_cases backward")
 m("backward: -0 is a weight of NaN rows", "by != MMAX_BY_COSH && y_ << 1 == 0;", "by != MMAX_BY_COSH && y_ == 0;",
   "special_cases")
