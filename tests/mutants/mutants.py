@@ -26,15 +26,15 @@ m("scale: 2^61 passes", "0x43b0000000000000 - 0x3c30000000000000", "0x43c0000000
   "special_cases")
 m("scale: one below 2^-60 passes", "bits - 0x3c30000000000000 <=", "bits - 0x3c20000000000000 <=", "special_cases")
 m("scale: 0 is one half", "if (bits << 1 == 0) { *scale = 1; }", "if (bits << 1 == 0) { *scale = 0.5; }", "api forward")
-m("range: NaN passes", "if (mmax_is_nan_f64(a.epsilon) || a.epsilon < low", "if (a.epsilon < low",
+m("range: NaN passes", "return !mmax_is_nan_f64(*a) && *a >= low && *a <= high;", "return !(*a < low) && !(*a > high);",
   "special_cases")
 m("params: what rounds to infinity passes", "a < 3.4028235677973366e38 &&", "a <= 3.4028235677973366e38 &&",
   "special_cases")
 m("params: a bad d passes", "mmax_fits(p->b[i], size) &&\n" "               mmax_fits(p->d[i], size);",
   "mmax_fits(p->b[i], size);", "special_cases")
 m("params: order 1 reads the second ones", "good && i < p->order; ++i", "good && i < 2; ++i", "special_cases api")
-m("targets: smoothing 1 passes", "t->label_smoothing < 1)", "t->label_smoothing <= 1)", "special_cases")
-m("targets: index and q both pass", " || (t->index && t->q)) {", ") {", "special_cases losses attention")
+m("targets: smoothing 1 passes", "&t->label_smoothing, 0, 0.99999999999999989)", "&t->label_smoothing, 0, 1)", "special_cases")
+m("targets: index and q both pass", "        (t->index && t->q)) {", "        0) {", "special_cases losses attention")
 m("targets: a loss takes attention", "s->inner <= 1 && !(needs & MMAX_TARGETS) &&", "s->inner <= 1 &&",
   "special_cases attention losses")
 m("targets: a grad_scale beyond the type", "if (!mmax_fits(t->grad_scale, size) ||",
@@ -119,7 +119,7 @@ m("total: infinity loses itself", "return mmax_is_finite_f64(sum->total) ? sum->
 m("log1p: what 1 + v lost is left out", "return mmax_log(whole, lost / whole);", "return mmax_log(whole, lost * 0);", "more losses")
 
 # ==== what a call prepares, the exponential, sigma ====
-m("scale: its log2(e) has no low part", "c->low = (float)(s * log2e - (double)c->high);", "c->low = 0;", "forward")
+m("scale: its log2(e) has no low part", "c->low = (mmax_real)((product - (double)c->high) + (lost + s * 2.0355273740931033e-17));", "c->low = 0;", "forward")
 m("scale, f64: the low part forgets a product", "s_top * l_rest + s_rest * l_top)", "s_top * l_rest)", "forward")
 m("sigma: below is above", "c->below[i] = below ? (mmax_real)(1.0 - p->t_b[i]) : 0;",
   "c->below[i] = below ? (mmax_real)(p->t_b[i] - 1.0) : 0;", "forward golden")
@@ -230,7 +230,7 @@ m("tau of a row: is one real", "terms->low = (mmax_real)(((double)t - (double)te
   "terms->low = 0;", "forward losses")
 m("candidates: the bound is a little too high", "(double)start - 1e-6) * t->inverse));",
   "(double)start + 1e-2) * t->inverse));", "forward")
-m("candidates: start is rounded up", "return (double)(mmax_real)t > t ? mmax_real_below((mmax_real)t) : (mmax_real)t;",
+m("candidates: start is rounded up", "return (double)(mmax_real)t > t ? mmax_next_below((mmax_real)t) : (mmax_real)t;",
   "return (mmax_real)(t + 1e-3);", "forward")
 m("candidates: too many are lost", "return next < n ? 0 : held;", "return held;", "forward long_rows")
 m("threshold loss: q at masks", "mmax_keep(mmax_is_active(x_), p - mmax_set(t->q));",
@@ -321,8 +321,8 @@ m("hourglass: the sign of the sum", "(spread.half_below < 0 ? -2 : 2) * spread.h
 m("gumbel: first_row does not count", "mmax_row_key(seed, first_row + row)", "mmax_row_key(seed, row)", "more")
 
 # ==== metrics, soft targets ====
-m("multimodality: x at epsilon counts", "if ((double)x[i] > a->epsilon && x[i] < x[first]) {",
-  "if ((double)x[i] >= a->epsilon && x[i] < x[first]) {", "properties special_cases api losses")
+m("multimodality: x at epsilon counts", "if ((double)x[i] > a->parameter && x[i] < x[first]) {",
+  "if ((double)x[i] >= a->parameter && x[i] < x[first]) {", "properties special_cases api losses")
 m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;",
   "first = x[i] >= x[first] ? i : first;",
   "properties special_cases api losses")
