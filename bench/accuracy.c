@@ -1,4 +1,4 @@
-/* accuracy.c: what a kernel wrote against the oracle of the tests, in long double. */
+/* accuracy.c: compares the results of a kernel with the oracle of the tests, which computes in long double. */
 #include "kernels.h"
 
 #include <stdlib.h>
@@ -6,11 +6,11 @@
 
 #include "oracle.h"
 
-enum { SAMPLE = 8192 }; /* entries, in as many whole rows; a longer row is taken alone */
+enum { SAMPLE = 8192 }; /* number of compared entries, in whole rows; of longer rows one is compared */
 
 typedef struct row {
     size_t n;
-    double eps, least; /* of the type: epsilon and smallest normal number */
+    double eps, least; /* epsilon and smallest normal number of the type */
     score *s;
     wide *y, *gy, *gx, *unit, *scratch;
 } row;
@@ -29,8 +29,8 @@ static wide largest(const wide *v, size_t n) {
     return top;
 }
 
-/* Results below the smallest normal number may be 0. Where a result comes near 0 by a difference, the ULP is that of
- * the row's largest entry (threshold functions), of 1 (logarithms), or of the terms that sigma adds up. */
+/* Results below the smallest normal number may be 0. A difference may bring a result near 0: then the ULP is that of
+ * the row's largest entry (threshold functions), of 1 (logarithms), or of sigma's terms. */
 static wide forward_error(const oracle *o, const row *r, const kernel *k, const void *y, size_t start) {
     wide worst = 0, top = has_threshold(o) ? largest(r->y, r->n) : 0;
     for (size_t i = 0; i < r->n; ++i) {
@@ -42,7 +42,7 @@ static wide forward_error(const oracle *o, const row *r, const kernel *k, const 
     return worst;
 }
 
-/* A rounding of a gradient is relative to the magnitudes that it is added up from. */
+/* A rounding of a gradient is relative to the magnitudes of the terms whose sum it is. */
 static wide backward_error(const row *r, const kernel *k, const void *gx, size_t start) {
     wide worst = 0;
     for (size_t i = 0; i < r->n; ++i) {
@@ -83,7 +83,7 @@ static wide error_of_row(oracle *o, row *r, const kernel *k, const work *w, size
         oracle_chain(o, r->gx, r->unit, gp, gp_unit, r->s, r->n, 1);
         return backward_error(r, k, w->gx, start);
     }
-    if (o->f == EVSOFTMAX) { /* an entry within rounding of the mean may fall on either side */
+    if (o->f == EVSOFTMAX) { /* an entry within rounding of the mean may count as above or below it */
         memcpy(r->scratch, r->y, r->n * sizeof(wide));
         o->observed = r->scratch;
         o->near = 8 * r->eps * size;

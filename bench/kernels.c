@@ -1,4 +1,4 @@
-/* kernels.c: the functions of multimax.h as kernels, and the one copy of the library that the program has. */
+/* kernels.c: the functions of multimax.h as kernels. This file holds the program's only copy of the library. */
 #define MULTIMAX_IMPLEMENTATION
 #include "kernels.h"
 
@@ -20,7 +20,7 @@ void must(int ok, const char *call) {
     }
 }
 
-/* The first layer of the language transformer: every term is active. */
+/* The parameters of the first layer of the language transformer: every term is active. */
 const mmax_multimax_params *params_of_order(int order) {
     static mmax_multimax_params p[3];
     p[order] = params_of_layer(12, order);
@@ -32,7 +32,7 @@ static mmax_shape with_lengths(mmax_shape s, const work *w) {
     return s;
 }
 
-/* rows that lie interleaved, the entries of one `rows` elements apart */
+/* interleaved rows: the entries of a row are `rows` elements apart */
 static mmax_shape interleaved(mmax_shape s) {
     s.inner = s.rows;
     return s;
@@ -64,7 +64,7 @@ static mmax_targets targets_of(const work *w) {
     return t;
 }
 
-static mmax_multimax_grads grads; /* sums up what nobody reads */
+static mmax_multimax_grads grads; /* nobody reads these sums */
 
 #define T       float
 #define F(name) name##_f32

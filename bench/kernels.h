@@ -1,6 +1,6 @@
 /*
- * kernels.h: what is timed. A kernel is one function of multimax.h or of a peer, called from C on `work`; each file
- * kernels.c and peer_*.c gives a table of them, and main.cc times them.
+ * kernels.h: the timed kernels. A kernel calls one function of multimax.h or of a peer on `work`. Each of kernels.c and
+ * peer_*.c has a table of kernels; main.cc times them.
  */
 #ifndef KERNELS_H
 #define KERNELS_H
@@ -14,32 +14,32 @@
 extern "C" {
 #endif
 
-/* The arrays of a call: rows x cols contiguous entries each, of the kernel's type. Functions named _axis take them as
- * cols x rows, whose columns are the rows; functions named _calls make a call for each row. */
+/* The arrays of a call: rows x cols contiguous entries each, of the kernel's type. Kernels named _axis take them as
+ * cols x rows and normalise columns. Kernels named _calls make one call for each row. */
 typedef struct work {
     size_t rows, cols;
     void *x, *y, *gy, *gx;
     double *per_row;         /* losses and metrics */
-    const int32_t *index;    /* the true class of every row */
-    const uint32_t *lengths; /* of every row half to all of cols, for functions named so */
-    const uint32_t *starts;  /* eight sequences, each padded on the left by up to an eighth, for functions named so */
-    double size;             /* of gy, and the grad_scale of losses */
+    const int32_t *index;    /* [rows]: true classes */
+    const uint32_t *lengths; /* [rows]: half of cols to all of cols, for kernels named _lengths */
+    const uint32_t *starts;  /* [rows]: eight sequences, left padding of up to an eighth; for kernels named _starts */
+    double size;             /* size of gy, and the grad_scale of losses */
 } work;
 
-/* FORWARD writes y; BACKWARD reads gy and y (some also x), writes gx; LOSS reads x, writes gx; VALUE is a loss without its
- * gradient; METRIC reads x and y. */
+/* FORWARD writes y. BACKWARD reads gy and y (some also x) and writes gx. LOSS reads x and writes gx. VALUE is a loss
+ * without its gradient. METRIC reads x and y. */
 typedef enum kind { FORWARD, BACKWARD, LOSS, VALUE, METRIC } kind;
 
 typedef struct kernel {
-    const char *function; /* as in multimax.h, with the order behind multimax; "limit": memory traffic alone */
-    const char *by;       /* who computes it; NULL ends a table */
+    const char *function; /* as in multimax.h, with the order after multimax; "limit": memory traffic only */
+    const char *by;       /* the name of the implementation; NULL ends a table */
     kind what;
     int f64;    /* entries are double */
-    int order;  /* of multimax; 0: has no parameters */
-    int arrays; /* entries of how many arrays a call must at least move */
+    int order;  /* order of multimax; 0: no parameters */
+    int arrays; /* number of arrays that a call must read or write */
     void (*run)(const work *w, void *state);
-    void (*forward)(const work *w, void *state); /* makes the y that run reads; NULL: reads none */
-    void *(*open)(const work *w);                /* what need not be timed: its result is run's state; may be NULL */
+    void (*forward)(const work *w, void *state); /* computes the y that run reads; NULL: run reads none */
+    void *(*open)(const work *w);                /* prepares run's state, not timed; may be NULL */
     void (*close)(void *state);
 } kernel;
 
@@ -48,21 +48,21 @@ extern const kernel peer_limits[], peer_sort[], peer_topk[], peer_condat[], peer
 extern const kernel peer_loops_O2[], peer_loops_fast[];
 extern const kernel peer_onednn[], peer_xnnpack[], peer_torch[], peer_sleef[];
 
-#define KEPT             8    /* entries that topk keeps */
+#define KEPT             8    /* k of topk */
 #define NUCLEUS          0.9  /* top_p of truncate and sample */
-#define TRAINING_EPSILON 1e-6 /* of evsoftmax_loss; inference has 0 */
+#define TRAINING_EPSILON 1e-6 /* epsilon of evsoftmax_loss; inference has 0 */
 #define METRIC_EPSILON   0.0  /* thresholds of the metrics: entries above and below 0 */
 
 const mmax_multimax_params *params_of_order(int order);
 
-/* One thread and nothing to recover: a failed call ends the program. */
+/* Ends the program with a message if `call` failed. */
 void must(int ok, const char *call);
 
-/* The largest error of what the kernel wrote, on rows picked evenly. */
+/* The largest error of a kernel's results, on evenly spaced rows. */
 typedef struct accuracy {
-    double ulp;   /* forward: ULP, see forward_error(); else roundings of the magnitudes that a gradient adds up */
-    double sum;   /* |sum - 1| of a row; -1 where rows have no such sum */
-    int measured; /* 0: nothing to compare with */
+    double ulp;   /* forward: ULP, see forward_error(); backward: roundings of the terms whose sum a gradient is */
+    double sum;   /* |sum - 1| of a row; -1 if rows do not sum to 1 */
+    int measured; /* 0: there is no reference */
 } accuracy;
 accuracy accuracy_of(const kernel *k, const work *w);
 

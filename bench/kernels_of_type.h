@@ -1,4 +1,4 @@
-/* kernels_of_type.h: one kernel a function for the type T, and their table. Included once for each type. */
+/* kernels_of_type.h: one kernel per function for the type T, and their table. Included once for each type. */
 
 #define RUN(name, call)                                     \
     static void F(run_##name)(const work *w, void *state) { \
@@ -37,7 +37,7 @@ RUN(entmax_175, F(mmax_entmax)(y, x, 1.75, s))
 RUN(log_softmax, F(mmax_log_softmax)(y, x, s))
 RUN(log_multimax2, F(mmax_log_multimax)(y, x, params_of_order(2), s))
 
-/* a call for each row, as engines do for heads */
+/* one call for each row, as engines do for heads */
 #define CALLS(name, call)                                                                                         \
     static void F(run_##name##_calls)(const work *w, void *state) {                                               \
         const mmax_shape s = mmax_row(w->cols);                                                                   \

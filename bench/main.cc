@@ -1,13 +1,13 @@
-// main.cc: times every kernel on every shape with Google Benchmark. A benchmark's name is
-// FUNCTION_TYPE/BY/ROWSxCOLS/sdS, S being the standard deviation of the logits, and sdS-gG where gy, or the grad_scale
-// of a loss, has the size G instead of 1:
+// main.cc: times every kernel on every shape with Google Benchmark. The name of a benchmark is
+// FUNCTION_TYPE/BY/ROWSxCOLS/sdS, where S is the standard deviation of the logits. It ends in sdS-gG if gy, or the
+// grad_scale of a loss, has the size G instead of 1.
 //
-//     bench                                                  what report.py makes its tables of: some minutes
-//     bench --all                                            everything: hours
-//     bench --benchmark_filter='^softmax_f32/.*/64x4096/'    a part of everything
+//     bench                                                  the benchmarks of report.py: some minutes
+//     bench --all                                            all benchmarks: hours
+//     bench --benchmark_filter='^softmax_f32/.*/64x4096/'    a part of all benchmarks
 //
-// Repetitions of all benchmarks run in random order, on one thread. Medians and quartiles are reported: on the terminal,
-// or in the file of --benchmark_out. Progress goes to the standard error.
+// The repetitions of all benchmarks run in random order, on one thread. Medians go to the terminal; medians and
+// quartiles go to the file of --benchmark_out. Progress goes to the standard error.
 #include "kernels.h"
 
 #include <benchmark/benchmark.h>
@@ -53,15 +53,15 @@ struct Shape {
 const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},   {1024, 256},  {256, 1024},
                             {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}};
 const Shape short_shapes[] = {{8192, 2}, {8192, 4}, {8192, 8}, {4096, 16}, {2048, 32}, {1024, 64}}; // fit L2
-const size_t call_lengths[] = {8, 16, 32, 64, 128, 256, 512}; // calls of one row each
-const size_t calls = 64;                                      // one after the other, by functions named so
-const Shape router_shapes[] = {{65536, 64}, {65536, 128}};    // of mixtures of experts
+const size_t call_lengths[] = {8, 16, 32, 64, 128, 256, 512}; // row lengths of calls on one row
+const size_t calls = 64;                                      // calls of a kernel named _calls
+const Shape router_shapes[] = {{65536, 64}, {65536, 128}};    // mixtures of experts
 const Shape gradient_shapes[] = {{4096, 8},  {2048, 16}, {1024, 32}, {512, 64},
-                                 {128, 256}, {32, 1024}, {8, 4096}}; // of backward functions and losses: fit L2
-const Shape vocabulary = {8, 32000};                                 // of losses
+                                 {128, 256}, {32, 1024}, {8, 4096}}; // for backward functions and losses: fit L2
+const Shape vocabulary = {8, 32000};                                 // for losses
 const Shape axis_shapes[] = {{8400, 16}, {65536, 21}, {8400, 80}, {49, 1000}}; // boxes, pixels, classes
 const int spreads[] = {1, 4, 30};
-// Sharp rows and the mean over a batch make gradients below the normal numbers.
+// Sharp rows, and the mean over a batch, give gradients below the normal numbers.
 const Shape sharp_backward = {256, 1024}, sharp_loss = {64, 4096};
 const double sizes[] = {1e-4, 1e-8};
 
@@ -86,7 +86,7 @@ struct Case {
 
 // ==== data ====
 
-// One set of arrays for all benchmarks, so that none is luckier than another with where its pages lie.
+// All benchmarks use the same arrays, so that the place of its pages favours none.
 class Arrays {
   public:
     work fill(const Case &c) {
@@ -121,8 +121,8 @@ class Arrays {
     }
 
   private:
-    // x from N(0, spread^2), gy from N(0, size^2), the outputs 0. The arrays start at cache lines that differ modulo 4096:
-    // else a store may seem to be what the next load waits for.
+    // x is from N(0, spread^2), gy from N(0, size^2), outputs are 0. The arrays start at cache lines that differ modulo
+    // 4096: otherwise the processor may take a store for the source of the next load.
     template <class T> T *fill_one(size_t a, size_t n, const Case &c) {
         const size_t skew = 1088 * a, bytes = n * sizeof(T) + skew + 64;
         std::vector<char> &store = bytes_of[a];
@@ -149,7 +149,7 @@ class Arrays {
 
 // ==== progress ====
 
-// A line on the standard error: on a terminal each second, in a file every ten seconds.
+// Prints a line on the standard error: every second on a terminal, every ten seconds in a file.
 class Progress {
   public:
     void expect(size_t cases, size_t repetitions) { expected = static_cast<double>(cases * (repetitions + TRIALS)); }
@@ -168,14 +168,14 @@ class Progress {
     }
 
   private:
-    enum { TRIALS = 2 }; // calls that find the number of iterations, on average
+    enum { TRIALS = 2 }; // average number of calls that find the number of iterations
     double seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); }
     const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
     const bool terminal = standard_error_is_terminal();
     double expected = 0, done = 0, shown = 0;
 };
 
-// The medians alone, without the library's remarks about itself and the machine: what is timed is compiled here, not there.
+// Prints medians only. It leaves out the library's remarks about its own build: the timed code is compiled here.
 class Medians : public benchmark::ConsoleReporter {
   public:
     explicit Medians(bool on_terminal) : ConsoleReporter(OO_Tabular), shows(on_terminal) {}
@@ -188,6 +188,10 @@ class Medians : public benchmark::ConsoleReporter {
         for (const Run &run : runs) {
             if (run.run_type != Run::RT_Aggregate || run.aggregate_name == "median") { medians.push_back(run); }
         }
+        for (Run &run : medians) { // without the library's unit, which is s here
+            const auto found = run.counters.find("ns_per_entry");
+            if (found != run.counters.end()) { found->second.flags = benchmark::Counter::kDefaults; }
+        }
         if (shows && !medians.empty()) { ConsoleReporter::ReportRuns(medians); }
     }
 
@@ -197,7 +201,7 @@ class Medians : public benchmark::ConsoleReporter {
 
 // ==== one benchmark ====
 
-// The library's promises that show in a few rows.
+// Whether the result breaks a promise of multimax.h that a few rows can show.
 bool promise_broken(const Case &c) {
     const bool softmax = std::strcmp(c.k->function, "softmax") == 0;
     return c.own() && c.found.measured &&
@@ -225,8 +229,8 @@ void run(benchmark::State &state, Case &c, Arrays &arrays, Progress &progress) {
     if (c.found.measured) { state.counters["max_ulp"] = c.found.ulp; }
     if (c.found.measured && c.found.sum >= 0) { state.counters["sum_error"] = c.found.sum; }
     if (promise_broken(c)) {
-        std::fprintf(stderr, "ERROR: %s: a row is not as accurate as promised\n", c.name().c_str());
-        state.SkipWithError("a row is not as accurate as promised");
+        std::fprintf(stderr, "ERROR: %s: a row is less accurate than multimax.h promises\n", c.name().c_str());
+        state.SkipWithError("a row is less accurate than multimax.h promises");
     }
 }
 
@@ -249,7 +253,7 @@ const kernel *const tables[] = {
 #endif
 };
 
-// Where gradients of all sizes are timed; N(0, 4^2) beside them.
+// Whether gradients of all sizes are timed on this shape.
 bool is_sharp(const Case &c) {
     const Shape &shape = c.k->what == BACKWARD ? sharp_backward : sharp_loss;
     return (c.k->what == BACKWARD || c.k->what == LOSS) && c.shape.rows == shape.rows && c.shape.cols == shape.cols;
@@ -259,7 +263,7 @@ bool is_axis(const Case &c) { return std::strstr(c.k->function, "_axis") != null
 
 bool is_softmax(const Case &c) { return std::strcmp(c.k->function, "softmax") == 0; }
 
-// Functions whose short rows are timed, too.
+// Whether short rows of this function are timed, too.
 bool is_everyday(const Case &c) {
     static const char *const names[] = {"multimax1", "multimax2", "sparsemax", "entmax15", "evsoftmax", "tanhmax"};
     return std::any_of(std::begin(names), std::end(names),
@@ -268,14 +272,14 @@ bool is_everyday(const Case &c) {
 
 bool is_calls(const Case &c) { return ends_with(c.k->function, "_calls"); }
 
-// A row alone, by a peer that has no function for calls.
+// Whether this is a single row of a peer that has no kernel named _calls.
 bool is_call(const Case &c) { return c.shape.rows == 1 && c.shape.cols <= 512; }
 
 bool is_one_of(const Shape &shape, const Shape *first, const Shape *last) {
     return std::any_of(first, last, [&](const Shape &s) { return s.rows == shape.rows && s.cols == shape.cols; });
 }
 
-// What report.py has a table for. AVX2 beside a better instruction set stands for softmax alone.
+// Whether report.py has a table for this case. If there is a better instruction set, AVX2 is timed for softmax only.
 bool in_report(const Case &c, mmax_isa best) {
     const std::string function = c.k->function;
     const bool threshold = function == "sparsemax" || function == "entmax15", of_best = c.isa == best || !c.own();
@@ -294,7 +298,7 @@ bool in_report(const Case &c, mmax_isa best) {
                (fits || vocabularies || (c.own() && is_sharp(c)));
     }
     if (is_one_of(c.shape, std::begin(short_shapes), std::end(short_shapes))) {
-        return c.spread == 4 && !c.k->f64 && of_best;
+        return c.spread == 4 && !c.k->f64 && (of_best || is_softmax(c));
     }
     if (c.shape.cols > 131072 && !is_softmax(c) && function != "limit") { return false; }
     if (c.k->f64) { return c.spread == 4 && c.shape.cols <= 32000; }
@@ -364,7 +368,7 @@ double quantile(std::vector<double> values, double share) {
 double lower_quartile(const std::vector<double> &values) { return quantile(values, 0.25); }
 double upper_quartile(const std::vector<double> &values) { return quantile(values, 0.75); }
 
-// The OpenMP runtime that a peer brought along, if any.
+// Limits the OpenMP runtime of a peer, if there is one.
 void use_one_thread() {
 #if defined(__unix__) || defined(__APPLE__)
     using set_threads = void (*)(int);
@@ -390,7 +394,7 @@ int main(int argc, char **argv) {
     bool everything = false, to_file = false;
     std::regex filter("");
     size_t repeated = 9;
-    for (int i = 1; i < argc; ++i) { // options given replace the defaults before them
+    for (int i = 1; i < argc; ++i) { // given options follow the defaults and replace them
         const bool all = std::strcmp(argv[i], "--all") == 0;
         everything = everything || all || starts_with(argv[i], "--benchmark_filter=");
         if (starts_with(argv[i], "--benchmark_filter=")) { filter = std::strchr(argv[i], '=') + 1; }

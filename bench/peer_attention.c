@@ -1,6 +1,6 @@
 /*
- * peer_attention.c: what engines do without an attention call: the bias is added, or masks are set, in a pass of its own
- * before softmax; and ggml's soft_max_ext in plain C (scale x + slope mask, then softmax, with a sink).
+ * peer_attention.c: engines without an attention call. They add the bias, or set masks, in a separate pass before
+ * softmax. The file also has ggml's soft_max_ext in plain C (scale x + slope mask, then softmax, with a sink).
  */
 #include "kernels.h"
 
@@ -28,7 +28,7 @@ static void run_add(const work *w, void *state) {
 }
 
 static void run_mask(const work *w, void *state) {
-    static const uint32_t minus_inf = 0xff800000; /* bits: these flags have no infinities */
+    static const uint32_t minus_inf = 0xff800000; /* as bits, since -ffast-math has no infinities */
     const float *x = w->x;
     float *scores = state, masked;
     memcpy(&masked, &minus_inf, sizeof masked);

@@ -1,12 +1,12 @@
 /*
  * peer_condat.c: the projection onto the simplex by the algorithm of L. Condat, "Fast projection onto the simplex and
- * the l1 ball", Mathematical Programming 158 (2016), figure 2: candidates are filtered while the threshold rises.
+ * the l1 ball", Mathematical Programming 158 (2016), figure 2. It filters candidates while the threshold rises.
  */
 #include "kernels.h"
 
 #include <stdlib.h>
 
-/* v holds the candidates, from `first` to `end`; those before `first` were set aside at a restart. */
+/* v holds the candidates from `first` to `end`. A restart sets candidates aside, before `first`. */
 static float threshold(const float *y, size_t n, float *v) {
     size_t first = 0, end = 1, before;
     float tau = y[0] - 1;
@@ -22,7 +22,7 @@ static float threshold(const float *y, size_t n, float *v) {
             v[end++] = y[i];
         }
     }
-    if (first > 0) { /* what was set aside may belong to the support after all */
+    if (first > 0) { /* candidates set aside may belong to the support after all */
         size_t kept = end - first, aside = first;
         for (size_t i = aside; i-- > 0;) {
             if (v[i] > tau) {

@@ -1,9 +1,9 @@
-/* peer_limits.c: the memory traffic of a kernel without its arithmetic. To be compiled with vectorised reductions. */
+/* peer_limits.c: the memory traffic of a kernel without its arithmetic. Compile it with flags that vectorise sums. */
 #include "kernels.h"
 
 #include <string.h>
 
-/* Lanes enough to hide the latency of max. */
+/* Enough lanes to hide the latency of max. */
 enum { LANES = 64 };
 
 static float row_max(const float *x, size_t n) {

@@ -1,7 +1,7 @@
 /*
- * peer_loops.c: the loops that people write by hand instead of using a library. Compiled once for each set of flags,
- * with LOOPS the suffix of the table's name and LOOPS_BY the name in the report. gcc vectorises all of them, expf too,
- * with -O3 -march=native -ffast-math.
+ * peer_loops.c: loops written by hand instead of a library. The file is compiled once for each set of flags. LOOPS is
+ * the suffix of the table's name, LOOPS_BY is the name in the report. With -O3 -march=native -ffast-math gcc vectorises
+ * all loops, also expf.
  */
 #include "kernels.h"
 
@@ -55,7 +55,7 @@ static void run_softmax_loss(const work *w, void *state) {
     }
 }
 
-/* Some columns at a time, so that their maxima and sums stay in the first cache. */
+/* Takes some columns at a time: their maxima and sums stay in the first cache. */
 static void run_softmax_axis(const work *w, void *state) {
     enum { MOST = 256 };
     const size_t rows = w->rows;
@@ -84,7 +84,7 @@ static void run_softmax_axis(const work *w, void *state) {
     }
 }
 
-/* The calls of one row each are the same loops. */
+/* Kernels named _calls are the same loops. */
 const kernel TABLE(LOOPS)[] = {
     {"softmax", LOOPS_BY, FORWARD, 0, 0, 2, run_softmax, NULL, NULL, NULL},
     {"softmax_calls", LOOPS_BY, FORWARD, 0, 0, 2, run_softmax, NULL, NULL, NULL},

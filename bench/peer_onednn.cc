@@ -1,4 +1,4 @@
-// peer_onednn.cc: softmax of oneDNN. DNNL_MAX_CPU_ISA=AVX2 in the environment limits it, for the whole process.
+// peer_onednn.cc: softmax of oneDNN. DNNL_MAX_CPU_ISA=AVX2 in the environment limits the whole process.
 #include "kernels.h"
 
 #include <dnnl.h>

@@ -1,4 +1,4 @@
-/* peer_sleef.c: softmax in three passes around the expf of SLEEF, as wide as the compiler's flags allow. */
+/* peer_sleef.c: softmax in three passes with the expf of SLEEF, as wide as the compiler's flags allow. */
 #include "kernels.h"
 
 #if defined(__AVX512F__) || defined(__AVX2__)
@@ -22,7 +22,7 @@ enum { LANES = 1 };
 static void exp_of(float *v) { *v = Sleef_expf_u10(*v); }
 #endif
 
-/* y[0..LANES) = exp(x - max); returns nothing, the sum goes to the lanes. */
+/* y[0..n) = exp(x - max), added to the lanes of sum. */
 static void exp_part(float *y, const float *x, size_t n, float max, float *sum) {
     float v[LANES];
     for (size_t j = 0; j < LANES; ++j) { v[j] = j < n ? x[j] - max : -200; }

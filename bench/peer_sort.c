@@ -1,5 +1,5 @@
 /*
- * peer_sort.c: sparsemax and entmax15 by a sorted row, as in their papers: Martins and Astudillo 2016, algorithm 1;
+ * peer_sort.c: sparsemax and entmax15 of a sorted row, as in their papers: Martins and Astudillo 2016, algorithm 1;
  * Peters, Niculae, Martins 2019, algorithm 2.
  */
 #include "kernels.h"
@@ -36,7 +36,7 @@ static float entmax15_threshold(const float *z, size_t n) {
     return tau;
 }
 
-/* Scores less their maximum, divided by `power`, sorted; then max(z - tau, 0)^power. */
+/* z = (scores - maximum) / power, sorted to find tau; then max(z - tau, 0)^power. */
 static void threshold_rows(const work *w, float *sorted, float (*threshold)(const float *, size_t), int power) {
     size_t n = w->cols;
     for (size_t r = 0; r < w->rows; ++r) {

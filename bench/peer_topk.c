@@ -1,6 +1,6 @@
 /*
- * peer_topk.c: softmax over the KEPT largest entries in plain C: they are found by a partial quickselect, or by a heap. And
- * an entry drawn from the NUCLEUS as engines do it, after llama2.c: what can matter is sorted.
+ * peer_topk.c: softmax over the KEPT largest entries in plain C, found by a partial quickselect or by a heap. The file
+ * also draws an entry from the NUCLEUS as llama2.c does: it sorts the entries that can matter.
  */
 #include "kernels.h"
 
@@ -13,7 +13,7 @@ static void swap(float *a, float *b) {
     *a = *b;
     *b = t;
 }
-/* The k-th largest of n entries, which are moved. */
+/* Returns the k-th largest of n entries; moves them. */
 static float by_quickselect(float *v, size_t n, size_t k) {
     size_t low = 0, high = n - 1;
     while (low < high) {
@@ -33,7 +33,7 @@ static float by_quickselect(float *v, size_t n, size_t k) {
     }
     return v[k - 1];
 }
-/* The smallest of the k largest is on top of a heap. */
+/* A heap has the smallest of the k largest entries on top. */
 static float by_heap(float *v, size_t n, size_t k) {
     float heap[KEPT];
     for (size_t i = 0; i < n; ++i) {

@@ -1,5 +1,5 @@
-// peer_torch.cc: softmax of PyTorch and its backward, top-k by its topk, and on its tensors the sorted sparsemax and
-// entmax15, and entmax of any alpha by bisection.
+// peer_torch.cc: softmax of PyTorch, its gradient, and its topk. On PyTorch's tensors also sparsemax and entmax15 by
+// sorting, and entmax of any alpha by bisection.
 #include "kernels.h"
 
 #include <ATen/ATen.h>
@@ -61,7 +61,7 @@ void run_entmax15(const work *w, void *state) {
     at::square_out(t->y, (z - tau.gather(1, support - 1)).clamp_min(0));
 }
 
-// What routers of mixtures of experts do: weights and indices of the largest.
+// Weights and indices of the largest entries, as routers of mixtures of experts use them.
 void run_topk_select(const work *w, void *state) {
     const int64_t k = std::min<int64_t>(KEPT, static_cast<int64_t>(w->cols));
     tensors *t = static_cast<tensors *>(state);
@@ -76,7 +76,7 @@ void run_topk(const work *w, void *state) {
     t->y.zero_().scatter_(1, t->index, t->top);
 }
 
-// Peters, Niculae, Martins 2019, algorithm 1, as deep-spin's entmax_bisect has it: 50 steps.
+// Peters, Niculae, Martins 2019, algorithm 1, with 50 steps as in deep-spin's entmax_bisect.
 template <int hundredths> void run_entmax(const work *w, void *state) {
     tensors *t = static_cast<tensors *>(state);
     const double u = hundredths / 100.0 - 1, power = 1 / u;

@@ -1,4 +1,4 @@
-// peer_xnnpack.cc: the softmax operator of XNNPACK. Its kernels alone are not exported by a distribution's library.
+// peer_xnnpack.cc: the softmax operator of XNNPACK. The libraries of distributions do not export its kernels.
 #include "kernels.h"
 
 #include <xnnpack.h>

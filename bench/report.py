@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """report.py RESULTS.json ... [INCLUDE_DIR]: writes report.md and its charts beside the first file.
 
-The files are what bench wrote with --benchmark_out, one a process, the last with oneDNN limited to AVX2; ratios are
-taken within a file only. With the directory of multimax.h, its weight is measured, too: that takes a minute or two.
+bench writes these files with --benchmark_out, one file per process. In the last process oneDNN is limited to AVX2. A ratio
+compares figures of one file. With the directory of multimax.h the report also has the header's weight: this takes one or
+two minutes.
 """
 import json
 import math
@@ -14,27 +15,32 @@ import sys
 import weight
 
 LIMITS = ("copy", "max-copy")
-SHORT = 512  # the longest row of those that are a call each
-LONGEST = 32000  # of the rows whose errors are shown
+SHORT = 512  # the longest row of the calls on one row
+LONGEST = 32000  # the longest row whose error is shown
 BY_HAND = "loop-fast-math"
-PEERS = ("multimax-avx2", "loop-fast-math", "loop-O2", "onednn", "xnnpack", "torch", "sleef")  # colours in charts, after own
-INTRODUCTION = """All times are on one thread, and lower is better. A figure is the median of nine repetitions that alternate with those of
-all others in one process; error bars in the charts are the quartiles. Names are FUNCTION / BY:
+PEERS = ("multimax-avx2", "loop-fast-math", "loop-O2", "onednn", "xnnpack", "torch", "sleef")  # their colours in charts follow own
+INTRODUCTION = """All benchmarks run on one thread. Lower is better in every chart and table of times. A figure is the median of nine
+repetitions; the repetitions of all benchmarks alternate in one process. Error bars in the charts are quartiles. The
+tables name a row FUNCTION / BY:
 
-- multimax-ISA is multimax.h with this instruction set, in shared mode; functions named `_calls` call it once for each row.
-- loop-O2 and loop-fast-math are loops written by hand (`peer_loops.c`), gcc or clang at -O2 and at -O3 -march=native
-  -ffast-math. The second has an exponential of 2 to 4 ULP, no masks and no NaN.
-- limit is the memory traffic without the arithmetic: copy copies the rows, max-copy reads each row for its maximum and
-  then copies it, and two-reads-one-write adds two arrays. Nothing can be faster than its limit.
-- max ULP is the largest error of any entry of some rows of up to 32,000 entries, in units of its last place; roundings
-  are those of the terms that a gradient adds up.
+- `multimax-ISA` is multimax.h in shared mode with this instruction set.
+- `loop-O2` and `loop-fast-math` are loops written by hand (`peer_loops.c`), compiled with -O2 and with -O3 -march=native
+  -ffast-math. The second one has an exponential of 2 to 4 ULP, and handles no masks and no NaN.
+- `limit` is the memory traffic of the work without its arithmetic. `copy` copies the rows. `max-copy` reads each row for
+  its maximum, then copies it. `two-reads-one-write` adds two arrays. Code that moves this data cannot be faster.
+- `max ULP` is the largest error of an entry in some rows of up to 32,000 entries, in units of its last place. The ULP of
+  MultiMax include the rounding of sigma, whose terms are large here. Errors of gradients are in roundings of the terms
+  whose sum a gradient is.
 """
+LENGTHS = (8, 16, 64, 256, 1024, 4096, 32000)  # columns of the summary, and the shapes behind them
+MANY_ROWS = ("8192x8", "4096x16", "4096x64", "1024x256", "256x1024", "64x4096", "8x32000")
+GRADIENTS = ("4096x8", "2048x16", "512x64", "128x256", "32x1024", "8x4096", "8x32000")
 FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "topk_select", "entmax_120",
            "entmax_125", "entmax_175", "seglu", "log_softmax", "log_multimax2", "softmax_lengths")
 
 
 class Run:
-    """One file: medians by (function with type, by, shape, spread)."""
+    """The results of one file by (function with type, by, shape, spread): medians and quartiles."""
 
     def __init__(self, path):
         with open(path) as file:
@@ -66,14 +72,14 @@ class Run:
         return [self.point(function, by, shape, rows) for shape in shapes if self.ns(function, by, shape)]
 
     def names(self, part, **wanted):
-        """The values of one part of the names, in order of appearance, where the others are as wanted."""
+        """The values of one part of the names, in order of appearance, where the other parts are as wanted."""
         parts = ("function", "by", "shape", "spread")
         found = [key[parts.index(part)] for key in self.rows
                  if all(key[parts.index(p)] == value for p, value in wanted.items())]
         return list(dict.fromkeys(found))
 
     def shapes(self, **wanted):
-        """By row length; without the rows that are a call each."""
+        """Sorted by row length, without the calls on one row."""
         return sorted((shape for shape in self.names("shape", **wanted) if not is_call(shape)),
                       key=lambda shape: (columns(shape), shape))
 
@@ -92,7 +98,8 @@ def is_call(shape):
 
 
 def number(value):
-    return "" if value is None else f"{value:.3f}" if value < 10 else f"{value:.0f}"
+    """Three digits."""
+    return "" if value is None else f"{value:.{3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}"
 
 
 def small(value):
@@ -119,11 +126,39 @@ def functions(run, own, ending):
 
 
 def in_order(run, own, **wanted):
-    """Who computes a function: this library first, then by name."""
+    """The names of those who compute a function: this library first, then in alphabetical order."""
     return sorted(run.names("by", **wanted), key=lambda by: (by != own, not by.startswith("multimax"), by))
 
 
-# The functions of a table or chart of the everyday call: their names in the results, and in the chart.
+def summary_table(run, own):
+    """The table of the README: this library beside the loop and oneDNN, bold where the loop is ahead."""
+    def row(title, bys, value):
+        cells = []
+        for i in range(len(LENGTHS)):
+            times = [value(by, i) for by in bys]
+            cell = [f"{time:.{2 if time < 10 else 0}f}" for time in times if time]
+            if len(times) > 1 and times[0] and times[1] and times[1] < times[0]:
+                cell[0] = f"**{cell[0]}**"
+            cells.append(" / ".join(cell) if times[0] else "")
+        return [title] + cells
+
+    def one_row(by, i):
+        calls, shape = run.ns("softmax_calls_f32", by, f"64x{LENGTHS[i]}"), f"1x{LENGTHS[i]}"
+        time = calls or run.ns("softmax_f32", by, shape)
+        return time and LENGTHS[i] <= 256 and time * LENGTHS[i]
+
+    many = lambda by, i: run.ns("softmax_f32", by, MANY_ROWS[i])
+    rows = [row("one row, ns per call: multimax.h / loop / oneDNN", (own, BY_HAND, "onednn"), one_row),
+            row("many rows, ns per entry: multimax.h / loop / oneDNN", (own, BY_HAND, "onednn"), many)]
+    if own != PEERS[0]:
+        rows.append(row("the same with AVX2: multimax.h", (PEERS[0],), many))
+    for name, title in (("backward", "gradient of softmax"), ("loss", "loss and its gradient")):
+        rows.append(row(f"{title}, ns per entry: multimax.h / loop", (own, BY_HAND),
+                        lambda by, i: run.ns(f"softmax_{name}_f32", by, GRADIENTS[i])))
+    return table("Summary (bold: the loop is ahead)", ["entries per row"] + list(LENGTHS), rows)
+
+
+# The functions in the tables of the everyday call.
 CALLS = ("softmax_calls", "multimax2_calls", "softmax_backward_calls")
 SHORT_ROWS = ("softmax", "multimax2", "sparsemax", "entmax15", "evsoftmax", "tanhmax")
 
@@ -133,16 +168,16 @@ def call_shapes(run, own):
 
 
 def call_table(run, own):
-    """Peers without a function for calls have rows of their own: one row, again and again."""
+    """A peer without calls computes one row again and again."""
     shapes, rows = call_shapes(run, own), []
+    times = lambda function, by, shapes: [number(time and time * columns(shape)) for shape in shapes
+                                          for time in [run.ns(function, by, shape)]]
     for function in CALLS:
         for by in in_order(run, own, function=function + "_f32"):
-            rows.append([f"{function[:-6]} / {by}"]
-                        + [number(point[1]) for point in run.curve(function + "_f32", by, shapes, rows=1)])
+            rows.append([f"{function[:-6]} / {by}"] + times(function + "_f32", by, shapes))
     for by in [by for by in in_order(run, own, function="softmax_f32") if run.ns("softmax_f32", by, "1x8")]:
-        rows.append([f"softmax / {by}"]
-                    + [number(point[1]) for point in run.curve("softmax_f32", by, [f"1x{columns(s)}" for s in shapes], rows=1)])
-    return table("One row a call, f32: ns a call", ["entries"] + [columns(shape) for shape in shapes], rows)
+        rows.append([f"softmax / {by}"] + times("softmax_f32", by, [f"1x{columns(shape)}" for shape in shapes]))
+    return table("One row per call, f32: ns per call", ["entries"] + [columns(shape) for shape in shapes], rows)
 
 
 def short_shapes(run, own):
@@ -156,7 +191,7 @@ def short_table(run, own):
     for function in SHORT_ROWS:
         for by in in_order(run, own, function=function + "_f32"):
             rows.append([f"{function} / {by}"] + [number(run.ns(function + "_f32", by, shape)) for shape in shapes])
-    return table("Many short rows in one call, f32, in L2: ns per entry", ["rows x cols"] + shapes, rows)
+    return table("Many short rows in one call, f32, in the second cache: ns per entry", ["rows x cols"] + shapes, rows)
 
 
 def softmax_tables(run, own):
@@ -194,7 +229,7 @@ def function_tables(run, own):
             ratios.append([title] + [ratio(run.ns(name, own, shape, spread), softmax(shape)) for shape in shapes])
     text = table(f"Every function, f32, N(0, 4²), {own}: ns per entry",
                  ["rows x cols"] + shapes + ["max ULP", "abs(sum - 1)"], rows)
-    text += table("As a multiple of softmax", ["rows x cols"] + shapes, ratios[1:])
+    text += table("Every function: time as a multiple of softmax", ["rows x cols"] + shapes, ratios[1:])
     rows = []
     for function in [function for function in FORWARD if function.startswith(("sparsemax", "entmax"))]:
         name = function + "_f32"
@@ -204,15 +239,15 @@ def function_tables(run, own):
                 rows.append([f"{function} / {by}, {logits}"]
                             + [ratio(run.ns(name, own, shape, spread), run.ns(name, by, shape, spread))
                                for shape in shapes])
-    text += table("Threshold functions as a multiple of the peers", ["rows x cols"] + shapes, rows)
+    text += table("Threshold functions: time as a multiple of the peers", ["rows x cols"] + shapes, rows)
     rows = [[function] + [ratio(run.ns(function + "_f32", own, shape, "sd30"), run.ns(function + "_f32", own, shape))
                           for shape in shapes] for function in ("softmax",) + FORWARD]
-    text += table("N(0, 30²) as a multiple of N(0, 4²)", ["rows x cols"] + shapes, rows)
+    text += table("Sharp rows, N(0, 30²): time as a multiple of N(0, 4²)", ["rows x cols"] + shapes, rows)
     rows = [[function] + [ratio(run.ns(function + "_f64", own, shape), run.ns(function + "_f32", own, shape)) for shape in shapes]
             for function in ("softmax",) + FORWARD]
-    text += table("f64 as a multiple of f32", ["rows x cols"] + shapes, rows)
+    text += table("f64: time as a multiple of f32", ["rows x cols"] + shapes, rows)
     tail = ratio(run.ns("softmax_f32", own, "16384x63"), run.ns("softmax_f32", own, "4096x64"))
-    return text + ([f"softmax f32 at 16384x63 as a multiple of 4096x64: {tail}", ""] if tail else [])
+    return text + ([f"Rows of 63 entries take {tail} times as long per entry as rows of 64 (softmax f32).", ""] if tail else [])
 
 
 def topk_table(run, own):
@@ -224,7 +259,7 @@ def topk_table(run, own):
         for function, by in bys:
             rows.append([f"{name[:-4]} / {'softmax' if by == own else by}"]
                         + [ratio(run.ns(name, own, shape), run.ns(function, by, shape)) for shape in shapes])
-    return table("topk, k = 8, f32, as a multiple of softmax and of the peers", ["rows x cols"] + shapes, rows)
+    return table("topk, k = 8, f32: time as a multiple of softmax and of the peers", ["rows x cols"] + shapes, rows)
 
 
 def attention_table(run, own):
@@ -235,7 +270,7 @@ def attention_table(run, own):
             softmax = by if by.startswith("multimax") else own
             rows.append([f"{name[10:-4]} / {by}"]
                         + [ratio(run.ns(name, by, shape), run.ns("softmax_f32", softmax, shape)) for shape in shapes])
-    return table("softmax with attention, f32, as a multiple of softmax without", ["rows x cols"] + shapes, rows)
+    return table("softmax with attention inputs, f32: time as a multiple of softmax without", ["rows x cols"] + shapes, rows)
 
 
 def axis_table(run, own):
@@ -244,7 +279,7 @@ def axis_table(run, own):
     for name in ("softmax_axis_f32", "sparsemax_axis_f32", "softmax_backward_axis_f32", "softmax_loss_axis_f32"):
         for by in in_order(run, own, function=name):
             rows.append([f"{name[:-9]} / {by}"] + [number(run.ns(name, by, shape)) for shape in shapes])
-    return table("Rows that lie interleaved (the first axis of cols x rows), f32: ns per entry", ["rows x cols"] + shapes, rows)
+    return table("Interleaved rows (the first axis of cols x rows), f32: ns per entry", ["rows x cols"] + shapes, rows)
 
 
 def backward_tables(run, own):
@@ -260,8 +295,8 @@ def backward_tables(run, own):
         below = limit if softmax else lambda shape: run.ns("softmax_backward_f32", own, shape)
         ratios.append([name[:-4] + (" / limit" if softmax else " / softmax backward")]
                       + [ratio(run.ns(name, own, shape), below(shape)) for shape in shapes])
-    text = table("Backward, f32, in L2: ns per entry", ["rows x cols"] + shapes + ["max error, roundings"], rows)
-    text += table("Backward: ratios", ["rows x cols"] + shapes, ratios)
+    text = table("Backward, f32, in the second cache: ns per entry", ["rows x cols"] + shapes + ["max error, roundings"], rows)
+    text += table("Backward: time as a multiple", ["rows x cols"] + shapes, ratios)
     names = functions(run, own, "_loss_f32")
     shapes = run.shapes(function="softmax_loss_f32", by=own)
     rows = [[f"{name[:-4]} / {by}"] + [number(run.ns(name, by, shape)) for shape in shapes]
@@ -274,12 +309,12 @@ def backward_tables(run, own):
             forward = "multimax2_f32" if name.startswith("multimax2") else "softmax_f32"
             rows.append([f"{name[:-4]} / {forward[:-4]}"]
                         + [ratio(run.ns(name, own, shape), run.ns(forward, own, shape)) for shape in shapes])
-    return text + table("Losses: with gradients (MultiMax: and those of its parameters), with gx only, alone",
+    return text + table("Losses: time as a multiple of forward (_gx: without the gradient of MultiMax's parameters; _alone: no gradient)",
                         ["rows x cols"] + shapes, rows)
 
 
 def gradient_sizes_table(run, own):
-    """Gradients that fall below the normal numbers are 0 and cost no more than others."""
+    """Gradients below the normal numbers are 0. They must cost no more than others."""
     rows = []
     for ending, shape in (("_backward_f32", "256x1024"), ("_loss_f32", "64x4096")):
         for name in functions(run, own, ending):
@@ -287,12 +322,12 @@ def gradient_sizes_table(run, own):
             rows.append([f"{name[:-4]} {shape}", number(usual)]
                         + [ratio(run.ns(name, own, shape, spread), usual)
                            for spread in ("sd30", "sd30-g1e-4", "sd30-g1e-8")])
-    return table("Gradients, f32: ns per entry of N(0, 4²), and N(0, 30²) as a multiple, gy or grad_scale of 1, 1e-4, 1e-8",
-                 ["", "N(0, 4²)", "1", "1e-4", "1e-8"], rows)
+    return table("Gradients of sharp rows, f32: N(0, 30²) with gy or grad_scale of 1, 1e-4, 1e-8 as a multiple of N(0, 4²)",
+                 ["", "N(0, 4²), ns per entry", "1", "1e-4", "1e-8"], rows)
 
 
 def spread_out(heights, gap):
-    """Heights of labels, in logarithms: as close to these as a gap between each two of them allows."""
+    """Heights of labels, in logarithms: as close to the wanted heights as a gap between any two labels allows."""
     placed = []
     for i in sorted(range(len(heights)), key=lambda i: heights[i]):
         placed.append((i, max(heights[i], placed[-1][1] + gap) if placed else heights[i]))
@@ -301,7 +336,7 @@ def spread_out(heights, gap):
 
 
 def chart(run, directory, name, title, ylabel, curves, limits=0):
-    """Writes NAME.svg, and the Markdown that shows it; curves are (name, points), the first `limits` of them limits."""
+    """Writes NAME.svg and returns the Markdown that shows it. Curves are (name, points); the first `limits` are limits."""
     curves = [(label, points) for label, points in curves if points]
     gnuplot = shutil.which("gnuplot")
     if not gnuplot or len(curves) <= limits:
@@ -336,22 +371,22 @@ def charts(run, own, directory):
                  + [(by, run.curve("softmax_f32", by, shapes)) for by in bys], len(LIMITS))
     shapes = call_shapes(run, own)
     single = [f"1x{columns(shape)}" for shape in shapes]
-    text += chart(run, directory, "one-row", f"softmax f32, a call a row, {on}", "ns per call",
+    text += chart(run, directory, "one-row", f"softmax f32, one row per call, {on}", "ns per call",
                   [(by, run.curve("softmax_calls_f32", by, shapes, rows=1)) for by in in_order(run, own, function="softmax_calls_f32")]
                   + [(by, run.curve("softmax_f32", by, single, rows=1)) for by in bys if run.ns("softmax_f32", by, single[0] if single else "")])
     shapes = short_shapes(run, own)
     text += chart(run, directory, "short-rows", f"softmax f32, many short rows, {on}", "ns per entry",
                   [(by, run.curve("softmax_f32", by, shapes)) for by in bys])
-    for name, title in (("backward", "softmax's gradient"), ("loss", "softmax's loss and its gradient")):
+    for name, title in (("backward", "gradient of softmax"), ("loss", "loss of softmax and its gradient")):
         function = f"softmax_{name}_f32"
         shapes = [shape for shape in run.shapes(function=function, by=own, spread="sd4") if shape in
                   run.shapes(function=function, by=BY_HAND, spread="sd4")]
         limits = [("limit: two reads, one write", run.curve("limit_f32", "two-reads-one-write", shapes))] if name == "backward" else []
         limits = [limit for limit in limits if limit[1]]
-        text += chart(run, directory, name, f"{title} f32, {on}", "ns per entry", limits
+        text += chart(run, directory, name, f"{title}, f32, {on}", "ns per entry", limits
                       + [(by, run.curve(function, by, shapes)) for by in in_order(run, own, function=function)], len(limits))
     shapes = run.shapes(function="softmax_axis_f32", by=own)
-    return text + chart(run, directory, "axis", f"softmax f32 of interleaved rows, {on}", "ns per entry",
+    return text + chart(run, directory, "axis", f"softmax f32, interleaved rows, {on}", "ns per entry",
                         [(by, run.curve("softmax_axis_f32", by, shapes)) for by in in_order(run, own, function="softmax_axis_f32")])
 
 
@@ -367,13 +402,13 @@ def main(paths):
             f"{context['processor']}, {context['mhz_per_cpu'] / 1000:.2f} GHz; {' '.join(context['compiler'].split())}; "
             f"multimax.h {context['multimax']}; {context['date'][:10]}. ", "", INTRODUCTION]
     if not shutil.which("gnuplot"):
-        text += ["No charts: gnuplot is not installed.", ""]
+        text += ["This report has no charts, because gnuplot is not installed.", ""]
     text += charts(run, own, directory)
-    text += softmax_tables(run, own) + avx2_table(runs[-1]) + call_table(run, own) + short_table(run, own)
+    text += summary_table(run, own) + softmax_tables(run, own) + avx2_table(runs[-1]) + call_table(run, own) + short_table(run, own)
     text += backward_tables(run, own) + axis_table(run, own) + function_tables(run, own) + topk_table(run, own)
     text += attention_table(run, own) + gradient_sizes_table(run, own)
     for include in includes:
-        text += table("Weight", *weight.measure(include))
+        text += table("Weight of including the header: lines, KiB of code and constants, seconds to compile", *weight.measure(include))
     for run in runs:
         text += [f"FAILED {name}\n" for name in sorted(run.failed)]
     path = os.path.join(directory, "report.md")

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""weight.py INCLUDE_DIR ["COMPILER FLAG ..." ...]: what including multimax.h costs, as a Markdown table.
+"""weight.py INCLUDE_DIR ["COMPILER FLAG ..." ...]: the cost of including multimax.h, as a Markdown table.
 
-Lines and preprocessor conditionals of the header; code and constants, processor seconds of the compiler, and these as
-a multiple of a file with immintrin.h alone. Beside it headers of its kind, where they are installed: on Debian,
-libxxhash-dev and libstb-dev.
+The table has lines and preprocessor conditionals of the header, KiB of code and constants, processor seconds of the
+compiler, and these seconds as a multiple of a file with only immintrin.h. It compares with similar headers if they are
+installed (Debian: libxxhash-dev, libstb-dev).
 """
 import os
 import re
@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 
 COMPILERS = ("gcc -O2", "clang -O2")
 EMPTY = "#include <immintrin.h>\n"
@@ -39,11 +40,13 @@ XXH64_hash_t f(const void *p, size_t n) { return XXH3_64bits(p, n); }
 
 
 def run(command, title=""):
-    """What a command prints; None where it fails. A title is shown, and again every ten seconds."""
+    """The output of a command; None if it fails. Prints the title, and every ten seconds how long the command has run."""
+    begin = time.monotonic()
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, universal_newlines=True)
     while True:
+        passed = time.monotonic() - begin
         if title:
-            print(title, file=sys.stderr, flush=True)
+            print(title + (f": {passed:.0f} s so far" if passed > 5 else ""), file=sys.stderr, flush=True)
         try:
             output = process.communicate(timeout=10)[0]
             return output if process.returncode == 0 else None
@@ -52,7 +55,7 @@ def run(command, title=""):
 
 
 def cost(compiler, source, directory, title=""):
-    """Processor seconds, the least of three (of one where it takes long), and bytes; None where it does not compile."""
+    """Processor seconds (the least of three runs; one run if it takes long) and bytes; None if it does not compile."""
     path, best = os.path.join(directory, "use.c"), float("inf")
     with open(path, "w") as file:
         file.write(source)
@@ -69,7 +72,7 @@ def cost(compiler, source, directory, title=""):
 
 
 def text_of(source, compiler, directory):
-    """The header that a source includes last; empty where it is not installed."""
+    """The text of the header that a source includes last; empty if it is not installed."""
     path, name = os.path.join(directory, "use.c"), re.findall(r'#include ["<](.*)[">]', source)[-1]
     with open(path, "w") as file:
         file.write(source)
@@ -81,7 +84,7 @@ def text_of(source, compiler, directory):
 
 
 def measure(include, compilers=COMPILERS):
-    """The head of the table, and its rows."""
+    """The head of the table and its rows."""
     compilers = [shlex.split(c) + ["-w", "-I", include] for c in compilers if shutil.which(shlex.split(c)[0])]
     head = ["", "lines", "conditionals"]
     with tempfile.TemporaryDirectory() as directory:

@@ -1,7 +1,8 @@
 /*
- * attention.c: attention as an engine has it, forward and backward, by any function of multimax.h: grouped heads, a
- * growing cache of keys and values, causal and windowed, a batch padded on the left, ALiBi, sinks, trained temperatures.
- * main() checks gradients by finite differences, the cache against all tokens at once, and that nothing masked is read.
+ * attention.c: the attention of an engine, forward and backward, with any function of multimax.h. It has grouped heads,
+ * a growing cache of keys and values, causal masks and windows, left padding, ALiBi, sinks and trained temperatures.
+ * main() checks gradients by finite differences, compares the cache with all tokens at once, and checks that nothing
+ * masked is read.
  *
  *     cc -O2 -Iinclude examples/attention.c -o /tmp/attention -lm && /tmp/attention
  */
@@ -12,43 +13,52 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An engine in floats says float and _f32. The check below needs double: differences of floats are too coarse. */
+/* An engine in floats uses float and _f32. The check below needs double: differences of floats are too coarse. */
 typedef double real;
 #define MMAX(name) mmax_##name##_f64
 
-enum function { SOFTMAX, MULTIMAX, EVSOFTMAX, SPARSEMAX, ENTMAX15, TANHMAX, FUNCTIONS }; /* three can have sinks */
+enum function {
+    SOFTMAX,
+    MULTIMAX,
+    EVSOFTMAX,
+    SPARSEMAX,
+    ENTMAX15,
+    TANHMAX,
+    FUNCTIONS
+}; /* the first three take sinks */
 enum { BATCH = 2, HEADS = 4, KV_HEADS = 2, WIDTH = 4, CAPACITY = 7, ROWS = HEADS * BATCH * CAPACITY };
 enum { TOKEN = BATCH * HEADS * WIDTH, KV_TOKEN = BATCH * KV_HEADS * WIDTH };
 
-/* What has a gradient; gradients are in such a structure, too. */
+/* The tensors that have a gradient. Their gradients are in such a structure, too. */
 struct tensors {
     real q[CAPACITY * TOKEN];                            /* (queries, batch, heads, width), as the output */
     real k[CAPACITY * KV_TOKEN], v[CAPACITY * KV_TOKEN]; /* caches: (tokens, batch, KV heads, width) */
-    double scales[HEADS], sinks[HEADS]; /* trained: inverse temperatures, scores that take weight and are no key */
-    mmax_multimax_grads sigma;          /* of gradients alone; the parameters have another type */
+    double scales[HEADS], sinks[HEADS]; /* trained: inverse temperatures; scores of sinks, which are no keys */
+    mmax_multimax_grads sigma;          /* used only for gradients; the parameters have another type */
 };
 
 struct attention {
     enum function function;
     mmax_multimax_params sigma;
-    size_t past, queries;     /* tokens that were in the cache before, and new ones, which are there by now */
-    size_t window;            /* a query sees so many tokens, itself included */
-    int causal, alibi, sinks; /* 0: without */
-    size_t padding[BATCH];    /* so many leading tokens of a sequence are none */
+    size_t past, queries;     /* number of earlier tokens in the cache, and of new tokens, which are there by now */
+    size_t window;            /* number of tokens that a query sees, itself included */
+    int causal, alibi, sinks; /* 0: off */
+    size_t padding[BATCH];    /* number of leading tokens of a sequence that are padding */
 };
 
 /*
- * What forward leaves for backward: what multimax.h is told, and (heads, batch, queries, capacity) of scores and weights.
- * The rows of a head lie together, so that it has one entry of scales, slopes and sinks, whatever the batch is.
+ * Results of forward that backward reads: the shape of the calls, and scores and weights, (heads, batch, queries,
+ * capacity). The rows of a head are consecutive in a batch of any size: a head has one entry of scales, slopes and
+ * sinks.
  */
 struct rows {
     mmax_shape shape;
     mmax_attention extra;
     uint32_t starts[ROWS], ends[ROWS];
-    real distance[CAPACITY * CAPACITY]; /* the bias, which the slopes multiply */
+    real distance[CAPACITY * CAPACITY]; /* the bias; slopes multiply it */
     real scores[ROWS * CAPACITY], weights[ROWS * CAPACITY];
     double lse[ROWS];               /* of softmax and multimax */
-    real gradient[ROWS * CAPACITY]; /* of the weights and then, in their place, of the scores */
+    real gradient[ROWS * CAPACITY]; /* of the weights; then, in place, of the scores */
 };
 
 static void prepare(struct rows *rows, const struct tensors *in, const struct attention *a) {
@@ -74,7 +84,7 @@ static void prepare(struct rows *rows, const struct tensors *in, const struct at
     }
 }
 
-/* Where the vector of a row's query is in q or the output, and that of one of its keys in a cache. */
+/* The first element of a row's query in q or the output, and of one of its keys in a cache. */
 static size_t query_at(size_t row, const struct attention *a) {
     size_t head = row / (BATCH * a->queries), sequence = row / a->queries % BATCH;
     return row % a->queries * TOKEN + (sequence * HEADS + head) * WIDTH;
@@ -170,7 +180,7 @@ static double larger(double error, double found, double expected) {
     return e <= error ? error : e > error ? e : HUGE_VAL; /* NaN is the largest */
 }
 
-/* Its gradient with respect to the output is gout. */
+/* The gradient of this loss with respect to the output is gout. */
 static double loss(const struct attention *a) {
     double sum = 0;
     stop_unless(forward(out, &rows, &in, a));
@@ -178,7 +188,8 @@ static double loss(const struct attention *a) {
     return sum;
 }
 
-/* Of the gradients, relative where they are above 1. Those of what no query sees, NaN here, must be 0. */
+/* The largest error of a gradient, relative if it is above 1. Tensors that no query sees are NaN here; their gradient
+ * must be 0. */
 static double gradient_error(struct attention *a) {
     enum { INPUTS = offsetof(struct tensors, sigma) / sizeof(real) };
     struct tensors gradient;
@@ -198,7 +209,7 @@ static double gradient_error(struct attention *a) {
     return error;
 }
 
-/* Random numbers for all, and NaN for what must not be read: scores but those computed, keys and values of padding. */
+/* Random numbers in all tensors, and NaN where nothing may be read: scores before they are computed, padding. */
 static void fill(const struct attention *a) {
     uint32_t seed = 0;
     for (size_t i = 0; i < sizeof in / sizeof(real) + CAPACITY * TOKEN; ++i) {
@@ -212,7 +223,7 @@ static void fill(const struct attention *a) {
     }
 }
 
-/* Tokens one after the other, each appended to caches that are NaN behind it, against all at once. */
+/* Compares tokens one by one with all tokens at once. Each is appended to caches that have NaN after it. */
 static double cache_error(struct attention *a) {
     static real whole[CAPACITY * TOKEN];
     const struct tensors all = in;

@@ -1,9 +1,10 @@
 /*
- * baselines.h: what the papers compare with and multimax.h does not have, forward and backward: ReLU, dot product,
- * sigmoid and cosformer in the place of softmax; AttnScale and patch diversification against tokens that become alike.
+ * baselines.h: functions that the papers compare with and that multimax.h does not have, forward and backward. ReLU,
+ * dot product, sigmoid and cosformer replace softmax. AttnScale and patch diversification keep tokens from becoming
+ * alike.
  *
- * Rows are those of attention: row r of a head is the query r % cols. Only scale, ends and rows of a shape are read;
- * entries past the end of a row get 0.
+ * Rows are those of attention: row r of a head is the query r % cols. The functions read only scale, ends, rows and
+ * cols of a shape. Entries past the end of a row get 0.
  */
 #ifndef EXAMPLES_BASELINES_H
 #define EXAMPLES_BASELINES_H
@@ -41,21 +42,21 @@ static inline void elementwise_backward(real *gx, const real *gy, const real *y,
     }
 }
 
-/* near[d] = cos(pi/2 d/n): how much a key counts that is d tokens away (Qin et al., ICLR 2022). */
+/* near[d] = cos(pi/2 d/n): the factor of a key that is d tokens away (Qin et al., ICLR 2022). */
 static inline double *nearness(size_t n) {
     double *near = allocate(n, sizeof *near);
     for (size_t d = 0; d < n; ++d) { near[d] = cos(acos(-1) / 2 * (double)d / (double)n); }
     return near;
 }
 
-/* The sum of the row's scores, each times its nearness; never below 1e-6. */
+/* The sum of the row's scores times their nearness; at least 1e-6. */
 static inline double cosformer_sum(const real *x, size_t query, size_t n, const double *near) {
     double sum = 0;
     for (size_t j = 0; j < n; ++j) { sum += (double)x[j] * near[query > j ? query - j : j - query]; }
     return sum > 1e-6 ? sum : 1e-6;
 }
 
-/* Scores are at least 0, as those of queries and keys behind a ReLU are; their scale cancels. */
+/* Scores are at least 0, since queries and keys have gone through a ReLU. The scale cancels. */
 static inline void cosformer(real *y, const real *x, const mmax_shape *s) {
     double *near = nearness(s->cols);
     for (size_t r = 0; r < s->rows; ++r) {
@@ -85,7 +86,7 @@ static inline void cosformer_backward(real *gx, const real *gy, const real *y, c
     free(near);
 }
 
-/* y = p + lambda (p - 1/n), a lambda a head of head_rows rows (Wang et al., ICLR 2022) */
+/* y = p + lambda (p - 1/n), with one lambda per head (Wang et al., ICLR 2022) */
 static inline void attn_scale(real *y, const real *p, const real *lambda, size_t heads, const mmax_shape *s) {
     for (size_t r = 0; r < s->rows; ++r) {
         size_t n = row_end(s, r);
@@ -97,7 +98,7 @@ static inline void attn_scale(real *y, const real *p, const real *lambda, size_t
     }
 }
 
-/* The gradient of p takes the place of that of y; those of lambda are added to. */
+/* Turns the gradient g of y into the gradient of p, in place. Adds to the gradients of lambda. */
 static inline void attn_scale_backward(real *g, real *g_lambda, const real *p, const real *lambda, size_t heads,
                                        const mmax_shape *s) {
     for (size_t r = 0; r < s->rows; ++r) {
@@ -123,7 +124,7 @@ static inline double cosine(const real *a, const real *b, size_t width) {
     return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
 }
 
-/* Patch similarity (Gong et al. 2021): the mean |cosine| of pairs of tokens. 1: all are parallel. */
+/* Patch similarity (Gong et al. 2021): the mean |cosine| of pairs of tokens. It is 1 if all tokens are parallel. */
 static inline double patch_similarity(const real *x, size_t tokens, size_t width) {
     double sum = 0;
     for (size_t i = 0; i < tokens; ++i) {
@@ -132,7 +133,7 @@ static inline double patch_similarity(const real *x, size_t tokens, size_t width
     return sum / ((double)tokens * (double)(tokens - 1) / 2);
 }
 
-/* Adds `share` times its gradient to gx: as a loss it keeps patches diverse (there: L_cos). */
+/* Adds `share` times its gradient to gx. As a loss (L_cos in the paper) it keeps patches diverse. */
 static inline void patch_similarity_backward(real *gx, const real *x, double share, size_t tokens, size_t width) {
     share /= (double)tokens * (double)(tokens - 1) / 2;
     for (size_t i = 0; i < tokens; ++i) {

@@ -1,32 +1,34 @@
 /*
- * classmaps.c: maps of classes, as segmentation networks make them, [class][row][column], through softmax, MultiMax and
- * sparsemax over the classes, drawn side by side: what is mixed at the edges, and how many classes a pixel keeps.
+ * classmaps.c: maps of classes as in segmentation networks, [class][row][column]. The program applies softmax, MultiMax
+ * and sparsemax over the classes and draws the results side by side: mixed colours, and the number of classes of each
+ * pixel.
  *
  *     cc -O2 -Iinclude examples/classmaps.c -o classmaps -lm
  *     ./classmaps classmaps.svg
  *
- * The scores are made here: each class has some discs, a score falls with the distance from the nearest one, and noise is
- * added. A pixel's classes lie height * width numbers apart, where one call takes all pixels.
+ * The program makes the scores: each class has some discs, a score falls with the distance from the nearest one, and
+ * noise is added. The classes of a pixel are height * width elements apart (`inner`); one call takes all pixels.
  */
 #define PROGRAM "classmaps"
 #include "common.h"
 
 enum { CLASSES = 5, HEIGHT = 45, WIDTH = 60, PIXELS = HEIGHT * WIDTH, FUNCTIONS = 3 };
 
-static const char usage[] = "usage: classmaps FILE\n"
-                            "Draws softmax, MultiMax and sparsemax over the classes of a map of scores as SVG.\n";
+static const char usage[] =
+    "usage: classmaps FILE\n"
+    "Applies softmax, MultiMax and sparsemax over the classes of a map of scores, and draws FILE as SVG.\n";
 static const char *const function_name[FUNCTIONS] = {"SoftMax", "MultiMax", "SparseMax"};
 
 /* ==== scores ====================================================================================================== */
 
-/* Discs: class, centre and radius; the first class is the ground, 0 everywhere. */
+/* Discs: class, centre and radius. The first class is the background: its score is 0 everywhere. */
 static const struct disc {
     int of;
     double x, y, radius;
 } discs[] = {{1, 14, 13, 10}, {1, 40, 35, 7}, {2, 24, 20, 9}, {2, 51, 9, 5},
              {3, 44, 17, 11}, {4, 17, 34, 8}, {4, 30, 33, 6}};
 
-/* A triangle on -1..1: the sum of two uniform numbers, from integer arithmetic alone (xorshift, Marsaglia 2003). */
+/* A triangular distribution on -1..1: the sum of two uniform numbers (xorshift, Marsaglia 2003). */
 static double noise(void) {
     static uint32_t state = 2463534242u;
     double sum = -1;
@@ -59,10 +61,10 @@ static void make_scores(float scores[CLASSES][HEIGHT][WIDTH]) {
 static void reweight(float weights[CLASSES][HEIGHT][WIDTH], float scores[CLASSES][HEIGHT][WIDTH], int function) {
     mmax_shape s = mmax_rows(PIXELS, CLASSES); /* a batch of N such maps: N * PIXELS rows */
     mmax_multimax_params p = mmax_multimax_identity(1);
-    s.inner = PIXELS; /* entries of a row, the classes of a pixel, are so many numbers apart */
-    p.t_b[0] = 3;     /* low scores sink */
+    s.inner = PIXELS; /* the classes of a pixel are PIXELS elements apart */
+    p.t_b[0] = 3;     /* lowers low scores */
     p.b[0] = 0.5;
-    p.t_d[0] = 0.25; /* high ones draw level */
+    p.t_d[0] = 0.25; /* brings high scores closer together */
     p.d[0] = 1;
     check(function == 0   ? mmax_softmax_f32(weights[0][0], scores[0][0], s)
           : function == 1 ? mmax_multimax_f32(weights[0][0], scores[0][0], &p, s)
@@ -73,19 +75,19 @@ static void reweight(float weights[CLASSES][HEIGHT][WIDTH], float scores[CLASSES
 
 enum { PIXEL = 5, MARGIN = 24, TOP = 56, BETWEEN = 52, PANEL = WIDTH * PIXEL, PANEL_HEIGHT = HEIGHT * PIXEL };
 
-/* Told apart by colour-blind readers (Okabe and Ito 2008). */
+/* Colour-blind readers can tell these apart (Okabe and Ito 2008). */
 static const int class_colour[CLASSES][3] = {
     {0xe8, 0xe8, 0xe8}, {0x00, 0x72, 0xb2}, {0xe6, 0x9f, 0x00}, {0x00, 0x9e, 0x73}, {0xcc, 0x79, 0xa7}};
 static const char *const count_colour[CLASSES] = {"#f3f6fa", "#b5cbe4", "#6f9fd0", "#2f6cae", "#12355f"};
 
-/* Classes with a weight that could be drawn. */
+/* The number of classes with a visible weight. */
 static int classes_of(float weights[CLASSES][HEIGHT][WIDTH], int i, int j) {
     int count = 0;
     for (int c = 0; c < CLASSES; ++c) { count += weights[c][i][j] >= 1.0f / 256; }
     return count;
 }
 
-/* The colours of the classes, mixed by weight: in steps, so that the last bit of a weight moves nothing. */
+/* The colours of the classes, mixed by weight; in steps, so that the last bit of a weight changes nothing. */
 static void mixed_colour(char colour[8], float weights[CLASSES][HEIGHT][WIDTH], int i, int j) {
     unsigned mixed[3];
     for (int k = 0; k < 3; ++k) {
@@ -139,11 +141,13 @@ static void draw(FILE *svg, float scores[CLASSES][HEIGHT][WIDTH]) {
         reweight(weights, scores, f);
         svg_text(svg, middle, TOP - 14, "middle", "%s", function_name[f]);
         svg_map(svg, left, TOP, weights, 0);
-        svg_text(svg, middle, below - 14, "middle", "%.2f classes a pixel", mean_classes(weights) + UNTIE);
+        svg_text(svg, middle, below - 14, "middle", "%.2f classes per pixel", mean_classes(weights) + UNTIE);
         svg_map(svg, left, below, weights, 1);
-        printf("%-9s  %.2f classes a pixel with a weight of 1/256 or more\n", function_name[f], mean_classes(weights));
+        printf("%-9s  %.2f classes per pixel with a weight of 1/256 or more\n", function_name[f],
+               mean_classes(weights));
     }
-    svg_text(svg, MARGIN, 20, "start", "Weights of five classes, mixed; below, how many of them a pixel keeps:");
+    svg_text(svg, MARGIN, 20, "start",
+             "Mixed colours of five classes; below, the number of classes that a pixel keeps:");
     for (int c = 0; c < CLASSES; ++c) {
         svg_box(svg, 640 + 44 * c, 8, 16, 16, count_colour[c]);
         svg_text(svg, 661 + 44 * c, 21, "start", "%d", c + 1);
@@ -154,7 +158,7 @@ static void draw(FILE *svg, float scores[CLASSES][HEIGHT][WIDTH]) {
 int main(int argc, char **argv) {
     static float scores[CLASSES][HEIGHT][WIDTH];
     if (argc == 2 && strcmp(argv[1], "--help") == 0) { print_help(usage); }
-    if (argc != 2 || argv[1][0] == '-') { fail("takes the name of one file to draw; see --help"); }
+    if (argc != 2 || argv[1][0] == '-') { fail("give the name of one file to draw; see --help"); }
     FILE *svg = file_open(argv[1]);
     make_scores(scores);
     draw(svg, scores);

@@ -1,5 +1,5 @@
 /*
- * common.h: what several examples need: messages, memory, options, files that appear whole or not at all, and SVG.
+ * common.h: helpers of the examples: messages, memory, options, output files, SVG. A file appears whole or not at all.
  *
  * Include it first, with PROGRAM defined as the name that stands before every message.
  */
@@ -28,7 +28,7 @@
 
 /* ==== messages and memory ========================================================================================= */
 
-/* Files being written. `part` is the name until they are whole; NULL where the file itself is written. */
+/* Files being written. `part` is the name of an unfinished file; NULL if the file itself is written. */
 static struct {
     char *path, *part;
     FILE *stream;
@@ -45,7 +45,7 @@ static inline void files_drop(void) {
     }
 }
 
-/* One sentence, no file left half written, exit status 2. */
+/* Prints one sentence, removes unfinished files, and exits with status 2. */
 static inline void fail(const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
@@ -74,7 +74,7 @@ static inline void *allocate(size_t count, size_t size) {
     return memory;
 }
 
-/* first, middle and last behind each other, to be freed by free(). */
+/* The text first + middle + last, to be freed by free(). */
 static inline char *join(const char *first, const char *middle, const char *last) {
     size_t room = strlen(first) + strlen(middle) + strlen(last) + 1;
     char *text = allocate(room, 1);
@@ -88,14 +88,14 @@ static inline void flush_results(void) {
 
 /* ==== options ===================================================================================================== */
 
-/* The value behind argv[*i] if that is the option `name`, and *i moves on to it; else NULL. */
+/* If argv[*i] is the option `name`, moves *i on to its value and returns it; otherwise NULL. */
 static inline const char *option_value(int argc, char **argv, int *i, const char *name) {
     if (strcmp(argv[*i], name) != 0) { return NULL; }
     if (++*i == argc) { fail("%s needs a value; see --help", name); }
     return argv[*i];
 }
 
-/* The place of `text` among the words. */
+/* The index of `text` among the words. */
 static inline int word_value(const char *option, const char *text, const char *const *words, int count) {
     for (int i = 0; i < count; ++i) {
         if (strcmp(text, words[i]) == 0) { return i; }
@@ -113,7 +113,7 @@ static inline double number_value(const char *option, const char *text, double l
     return value;
 }
 
-/* The name of NAME or NAME:PARAMETER by its place among words; *parameter is NULL where there is none. */
+/* The index of NAME among the words, for NAME or NAME:PARAMETER; *parameter is NULL without one. */
 static inline int name_value(const char *option, const char *text, const char *const *words, int count,
                              const char **parameter) {
     char name[32];
@@ -134,7 +134,7 @@ static inline int integer_value(const char *option, const char *text, int least,
     return (int)value;
 }
 
-/* The parameter of a function that has one, "entmax:1.25"; without a text what is usual, 0 for functions without. */
+/* The parameter of "entmax:1.25"; without a text the usual one; 0 if the function has no parameter. */
 static inline double parameter_value(const char *option, const char *function, const char *text) {
     static const struct {
         const char *name;
@@ -157,9 +157,25 @@ static inline void print_help(const char *usage) {
     exit(0);
 }
 
+/* Moves *i on to the next option, and returns its index among the names, or -1 at the end. The first `valued` options
+ * have a value. --help prints the usage. */
+static inline int next_option(int argc, char **argv, int *i, const char *const *names, int count, int valued,
+                              const char *usage, const char **value) {
+    if (++*i >= argc) { return -1; }
+    for (int which = 0; which < count; ++which) {
+        if (strcmp(argv[*i], names[which]) == 0) {
+            *value = which < valued ? option_value(argc, argv, i, names[which]) : NULL;
+            return which;
+        }
+    }
+    if (strcmp(argv[*i], "--help") == 0) { print_help(usage); }
+    fail("there is no option '%s'; see --help", argv[*i]);
+    return -1;
+}
+
 /* ==== files ======================================================================================================= */
 
-/* Opens a file that takes its place at files_keep(). A device or a link is written itself. */
+/* Opens a file; files_keep() gives it its name. A device or a link is written directly. */
 static inline FILE *file_open(const char *path) {
     int itself = 0;
 #if defined(S_ISREG)
@@ -184,7 +200,7 @@ static inline FILE *file_open_in(const char *directory, const char *name) {
     return stream;
 }
 
-/* Puts the files in their places; none of them unless all are whole. */
+/* Gives all files their names, if all are whole. */
 static inline void files_keep(void) {
     for (size_t i = 0; i < unfinished_count; ++i) {
         int failed = ferror(unfinished[i].stream);
@@ -209,7 +225,7 @@ static inline void files_keep(void) {
 
 /* ==== SVG ========================================================================================================= */
 
-/* Told apart by colour-blind readers (lines by their dashes too); middle tones, visible on white and on black. */
+/* Colour-blind readers can tell these apart, lines also by their dashes. All are visible on white and on black. */
 #define INK    "#7a7a7a"
 #define BLUE   "#1f83d0"
 #define ORANGE "#d55e00"
@@ -219,14 +235,15 @@ static const struct line_style {
   evsoftmax_line = {"#079a72", "7 3", "2.5"}, sparsemax_line = {ORANGE, "2 2", "2.5"},
   entmax15_line = {"#c08400", "9 3 2 3", "2.5"}, tanhmax_line = {"#c066a0", "5 2", "2.5"};
 
-/* Of functions with parameters, in their order: others share no line with them. */
+/* The lines of functions with parameters, in their order; no other function uses them. */
 static const struct line_style more_line[] = {{"#5a4fcf", "none", "2"},
                                               {"#5a4fcf", "6 3", "2"},
                                               {"#00868b", "none", "2"},
                                               {"#8a5a2b", "none", "2"},
                                               {"#8a5a2b", "6 3", "2"}};
 
-/* Rounding to two decimals must not hang on the last bit of a result, which may differ between instruction sets. */
+/* Added before rounding to two decimals: the last bit of a result may differ between instruction sets, and must not
+ * change a digit. */
 #define UNTIE 1e-4
 
 static inline void svg_begin(FILE *svg, int width, int height, const char *title) {
@@ -264,7 +281,7 @@ static inline void svg_vertical(FILE *svg, double x, double y, const char *text)
             y + UNTIE, text);
 }
 
-/* A step of a path; command is M or L. */
+/* A step of a path; the command is M or L. */
 static inline void svg_point(FILE *svg, char command, double x, double y) {
     fprintf(svg, "%c%.2f %.2f", command, x + UNTIE, y + UNTIE);
 }
@@ -289,7 +306,7 @@ static inline double panel_y(const struct panel *p, double y) {
     return p->top + p->height * (p->high[1] - y) / (p->high[1] - p->low[1]);
 }
 
-/* Grid lines, every step[0] and step[1] from the lowest value on; with_x and with_y: their values beside them. */
+/* Grid lines at every step[0] and step[1], from the lowest value on; with_x and with_y write the values beside them. */
 static inline void svg_grid(FILE *svg, const struct panel *p, const double step[2], int with_x, int with_y) {
     double right = p->left + p->width, bottom = p->top + p->height;
     for (int i = 0; p->low[0] + i * step[0] < p->high[0] + step[0] / 2; ++i) {
@@ -304,7 +321,7 @@ static inline void svg_grid(FILE *svg, const struct panel *p, const double step[
     }
 }
 
-/* Through x[i], y[i * y_stride]. */
+/* A curve through the points x[i], y[i * y_stride]. */
 static inline void svg_curve(FILE *svg, const struct panel *p, const struct line_style *style, const double *x,
                              const double *y, size_t y_stride, size_t n) {
     fprintf(svg, "<path stroke=\"%s\" stroke-width=\"%s\" stroke-dasharray=\"%s\" d=\"", style->colour, style->width,
@@ -315,7 +332,7 @@ static inline void svg_curve(FILE *svg, const struct panel *p, const struct line
     fprintf(svg, "\"/>\n");
 }
 
-/* A line of the style and its name. */
+/* A short line of the style, and its name. */
 static inline void svg_key(FILE *svg, double x, double y, const struct line_style *style, const char *name) {
     static const double ends[2] = {0, 1}, level[2] = {0, 0};
     struct panel key = {x, y - 1, 30, 1, {0, 0}, {1, 1}};

@@ -1,9 +1,9 @@
 /*
- * digits.h: a small vision transformer and images of hand-written digits to train it on. Its attention weights come
- * from any of the six functions of multimax.h, forward and backward; its output layer uses any of five fused losses.
+ * digits.h: a small vision transformer, and images of hand-written digits to train it. Its attention uses any of the
+ * functions of multimax.h, forward and backward. Its output layer uses any of five fused losses.
  *
  * The tokens of an 8x8 image are 16 patches of 4x4 pixels that overlap by half. They go through the layers of
- * transformer.h; then come the mean over the tokens and a linear output layer.
+ * transformer.h. A linear output layer reads the mean over the tokens.
  *
  * In order: data, forward, backward, training, measures of tokens and weights, explanations by weights.
  */
@@ -41,12 +41,12 @@ enum {
 static const struct line_style *const function_line[] = {&softmax_line,   &multimax_line, &evsoftmax_line,
                                                          &sparsemax_line, &entmax15_line, &tanhmax_line};
 
-/* 0..1, both ends left out */
+/* A number between 0 and 1, without the ends */
 static inline double random_share(uint64_t *state) {
     return ((double)(random_bits(state) >> 12) + 0.5) / 4503599627370496.0;
 } /* 2^52 */
 
-/* From Beta(a, a), 0 < a <= 1, by Joehnk's method (Metrika 8, 1964): half of the tries or more succeed. */
+/* A number from Beta(a, a), 0 < a <= 1, by Joehnk's method (Metrika 8, 1964). At least half of the trials succeed. */
 static inline double random_beta(double a, uint64_t *state) {
     double x, y;
     do {
@@ -66,10 +66,10 @@ struct image {
 struct dataset {
     struct image *image;
     size_t count, train_count;
-    size_t *order; /* the first train_count are for training, the rest for the test */
+    size_t *order; /* the first train_count images are for training, the others for the test */
 };
 
-/* Reads up to the next comma or line end, which is returned. Drops blanks; cuts a long cell, which stays too long. */
+/* Reads a cell and returns the comma or line end after it. Drops blanks. Shortens a long cell, which stays too long. */
 static inline int read_cell(FILE *file, char text[8]) {
     size_t length = 0;
     int c;
@@ -140,13 +140,13 @@ struct workspace {
     float patch[ROWS * PATCH];
     float pooled[BATCH * WIDTH], logit[BATCH * CLASSES];
     int32_t label[BATCH];
-    float target[BATCH * CLASSES]; /* of images mixed in pairs, in the place of labels */
+    float target[BATCH * CLASSES]; /* target distributions of mixed images, instead of labels */
     int is_mixed;
     float centred[SCORES];
     double metric[BATCH * HEADS * TOKENS];
 };
 
-/* The logits that the tokens behind the last layer give. */
+/* The logits, from the tokens after the last layer. */
 static inline void forward_output(const struct model *model, struct workspace *work, size_t n) {
     clear(work->pooled, n * WIDTH);
     for (size_t j = 0; j < n * TOKENS * WIDTH; ++j) {
@@ -156,7 +156,7 @@ static inline void forward_output(const struct model *model, struct workspace *w
     add_linear(work->logit, work->pooled, model->value.net.output, n, WIDTH, CLASSES);
 }
 
-/* Cuts n images into patches; outside the image they are blank. */
+/* Cuts n images into patches. Pixels outside the image are blank. */
 static inline void load_images(struct workspace *work, const struct dataset *data, const size_t *index, size_t n) {
     for (size_t i = 0; i < n; ++i) {
         const struct image *image = &data->image[index[i]];
@@ -172,7 +172,7 @@ static inline void load_images(struct workspace *work, const struct dataset *dat
     }
 }
 
-/* The logits of the n images loaded, with all that the way back needs. */
+/* The logits of the n loaded images, and everything that backward() needs. */
 static inline void forward(const struct model *model, struct workspace *work, size_t n, int training) {
     const struct network *net = &model->value.net;
     float *x = work->stack.tokens[0];
@@ -182,7 +182,7 @@ static inline void forward(const struct model *model, struct workspace *work, si
     forward_output(model, work, n);
 }
 
-/* Mixup (Zhang et al., ICLR 2018): image i becomes share of itself and the rest of image n-1-i, and so do the targets. */
+/* Mixup (Zhang et al., ICLR 2018): image i becomes share * image i + (1 - share) * image n-1-i; targets alike. */
 static inline void mix_images(struct workspace *work, size_t n, double share) {
     const float own = (float)share, other = 1 - own;
     clear(work->target, n * CLASSES);
@@ -201,7 +201,7 @@ static inline void mix_images(struct workspace *work, size_t n, double share) {
 
 /* ==== backward ==================================================================================================== */
 
-/* The loss of each row, and the logits turned into their gradient in place. */
+/* The loss of each row. Turns the logits into their gradient, in place. */
 static inline void loss_and_gradient(double *loss, struct model *model, struct workspace *work, double smoothing,
                                      size_t n) {
     mmax_multimax_params p = params_of(model->value.net.modulator[OUTPUT], model->setup.order);
@@ -221,7 +221,7 @@ static inline void loss_and_gradient(double *loss, struct model *model, struct w
     add_grads(model->gradient.net.modulator[OUTPUT], &gp, &model->setup);
 }
 
-/* From the gradient of the logits, in their place, to that of all weights. */
+/* The gradient of all weights, from the gradient of the logits, which stands in work->logit. */
 static inline void backward(struct model *model, struct workspace *work, size_t n) {
     const struct network *net = &model->value.net;
     struct network *grad = &model->gradient.net;
@@ -236,7 +236,7 @@ static inline void backward(struct model *model, struct workspace *work, size_t 
     for (size_t j = 0; j < rows * WIDTH; ++j) { grad->position[j % (TOKENS * WIDTH)] += g[j]; }
 }
 
-/* One step of `steps` on the n images loaded; returns the sum of their losses. */
+/* One step of `steps`, on the n loaded images; returns the sum of their losses. */
 static inline double train_step(struct model *model, struct workspace *work, size_t n, double smoothing, size_t steps) {
     double loss[BATCH], sum = 0;
     clear_gradient(model);
@@ -257,9 +257,9 @@ struct trainer {
     struct model model;
     struct workspace work;
     double smoothing, mixup; /* mixup: the parameter of its Beta distribution, or 0 */
-    int explains;            /* whether the attention weights are put to the test as explanations, too */
+    int explains;            /* whether attention weights are tested as explanations, too */
     int epochs, epoch;
-    size_t *order; /* of the training images */
+    size_t *order; /* order of the training images */
     uint64_t random;
     double layers_done, layers; /* layers_trained() of all runs, for the progress line */
     time_t begun, drawn;
@@ -307,7 +307,7 @@ static inline double train_epoch(struct trainer *t) {
     return loss;
 }
 
-/* The next test images, from i on: their number, 0 at the end. */
+/* Runs the next test images, from i on. Returns their number, 0 at the end. */
 static inline size_t forward_test_images(struct trainer *t, size_t i) {
     size_t left = t->data.count - t->data.train_count, n = i < left ? left - i : 0;
     n = n < BATCH ? n : BATCH;
@@ -342,9 +342,9 @@ static inline double mean_average_distance(const float *x, size_t tokens, size_t
     return mean;
 }
 
-/* Rank collapse (Dong et al. 2021): |X - mean token| / |X| in the norm sqrt(|.|_1 |.|_inf). 0: all tokens are equal. */
+/* Rank collapse (Dong et al. 2021): |X - mean token| / |X|, norm sqrt(|.|_1 |.|_inf); 0 if all tokens are equal. */
 static inline double collapse_residual(const float *x, size_t tokens, size_t width) {
-    double row_max[2] = {0, 0}, column_max[2] = {0, 0}; /* of the residual, of X */
+    double row_max[2] = {0, 0}, column_max[2] = {0, 0}; /* [0]: residual, [1]: X */
     for (size_t i = 0; i < tokens; ++i) {
         double row[2] = {0, 0};
         for (size_t j = 0; j < width; ++j) {
@@ -370,7 +370,8 @@ static inline double collapse_residual(const float *x, size_t tokens, size_t wid
 
 /*
  * Attention rollout (Abnar, Zuidema 2020), layer by layer from rollout = I: own = (mean of the heads + I) / row sum,
- * rollout = own rollout. Weights below 0 enter by their size. Returns |rollout - own| (Frobenius): 0 in the first layer.
+ * rollout = own rollout. Weights below 0 count by their size. Returns |rollout - own| (Frobenius), 0 in the first
+ * layer.
  */
 static inline double roll_out(double *rollout, const float *weight, size_t heads, size_t tokens) {
     double *own = allocate(2 * tokens * tokens, sizeof *own), *next = own + tokens * tokens, square = 0;
@@ -398,13 +399,13 @@ static inline double roll_out(double *rollout, const float *weight, size_t heads
     return sqrt(square);
 }
 
-/* Weights in bins of equal width on a logarithmic axis, from 10^-DECADES to 1; the first has all smaller ones too. */
+/* Weights in bins of equal width on a logarithmic axis, from 10^-DECADES to 1. The first has smaller weights, too. */
 enum { DECADES = 8, BINS_A_DECADE = 4, BINS = DECADES * BINS_A_DECADE };
 struct histogram {
     double zero, bin[BINS]; /* shares */
 };
 
-/* Each weight counts for `share`, and by its size: tanhmax has weights below 0. */
+/* Each weight adds `share`, by its size: tanhmax has weights below 0. */
 static inline void histogram_add(struct histogram *h, const float *weight, size_t n, double share) {
     for (size_t i = 0; i < n; ++i) {
         double size = fabs((double)weight[i]);
@@ -426,10 +427,10 @@ static inline double share_below(const struct histogram *h, int exponent) {
 
 /* ==== explanations: do attention weights say which tokens matter? (TanhMax paper, Table 1; Jain, Wallace 2019) ==== */
 
-/* The weights are those of the last layer. A change of the output is half the sum of |p' - p| over the classes. */
+/* The weights of the last layer are tested. The change of the output is half the sum of |p' - p| over the classes. */
 enum { BY_GRADIENT, GRADIENT_SURE, BY_OCCLUSION, OCCLUSION_SURE, PERMUTED, RANDOM, EXPLANATIONS, TRIALS = 100 };
 
-/* Kendall's tau-b: pairs in the same order less those in the opposite one; pairs that are tied do not count. */
+/* Kendall's tau-b: pairs in the same order minus pairs in the opposite order. Tied pairs do not count. */
 static inline double kendall_tau(const double *a, const double *b, size_t n) {
     double same = 0, pairs_a = 0, pairs_b = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -443,12 +444,12 @@ static inline double kendall_tau(const double *a, const double *b, size_t n) {
     return pairs_a > 0 && pairs_b > 0 ? same / sqrt(pairs_a * pairs_b) : 0;
 }
 
-/* Whether tau differs from 0, p < 0.01, by its normal approximation. */
+/* Whether tau differs from 0 with p < 0.01, by the normal approximation. */
 static inline int tau_is_significant(double tau, double n) {
     return fabs(tau) > 2.5758 * sqrt(2 * (2 * n + 5) / (9 * n * (n - 1)));
 }
 
-/* Other weights in the place of a row: its own in another order, or random ones with the sum of its sizes. */
+/* Replaces a row by its own weights in another order, or by random weights with the same sum of sizes. */
 static inline void redistribute(float row[TOKENS], int randomly, int with_signs, uint64_t *state) {
     float kept[TOKENS], size = 0, drawn = 0;
     size_t order[TOKENS];
@@ -467,7 +468,7 @@ static inline void redistribute(float row[TOKENS], int randomly, int with_signs,
     for (size_t j = 0; j < TOKENS && randomly && drawn > 0; ++j) { row[j] *= size / drawn; }
 }
 
-/* The weights of layer l as if nobody saw the token. */
+/* The weights of layer l if no query sees the token. */
 static inline void occlude(const struct model *model, struct workspace *work, size_t l, size_t n, size_t token) {
     float *score = work->stack.back_score;
     mmax_multimax_params p = params_of(model->value.net.modulator[l], model->setup.order);
@@ -476,7 +477,7 @@ static inline void occlude(const struct model *model, struct workspace *work, si
     apply(work->stack.layer[l].weight, score, model->setup.attention, &p, 0, score_shape(model, &work->stack, l, n));
 }
 
-/* The probabilities of the n images once layer l has other weights. */
+/* The probabilities of the n images after the weights of layer l have changed. */
 static inline void output_from_weights(float *p, const struct model *model, struct workspace *work, size_t l,
                                        size_t n) {
     mmax_multimax_params params = params_of(model->value.net.modulator[OUTPUT], model->setup.order);
@@ -497,7 +498,8 @@ static inline int compare_numbers(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* |gradient of the likeliest class's probability| by each token of the first layer; the output layer is softmax. */
+/* |gradient of the likeliest class's probability| with respect to each token before the first layer, for a softmax
+ * output layer. */
 static inline void token_gradients(double gradient[BATCH][TOKENS], struct model *model, struct workspace *work,
                                    const float *p, const int *class, size_t n) {
     clear(work->logit, n * CLASSES);
@@ -513,7 +515,7 @@ static inline void token_gradients(double gradient[BATCH][TOKENS], struct model 
     }
 }
 
-/* Adds the measures of n images, after their forward(), to the sums. */
+/* Adds the measures of n images to the sums. Call forward() before. */
 static inline void explain(double sum[EXPLANATIONS], struct model *model, struct workspace *work, size_t n,
                            uint64_t *state) {
     static double change[BATCH][TRIALS], lost[BATCH][TOKENS], gradient[BATCH][TOKENS];
@@ -551,7 +553,7 @@ static inline void explain(double sum[EXPLANATIONS], struct model *model, struct
         }
     }
     for (size_t i = 0; i < n; ++i) {
-        double size[TOKENS] = {0}, with_sign[TOKENS] = {0}; /* means over heads and queries, but for a factor */
+        double size[TOKENS] = {0}, with_sign[TOKENS] = {0}; /* means over heads and queries, up to a factor */
         for (size_t j = 0; j < HEADS * SQUARE; ++j) {
             with_sign[j % TOKENS] += (double)kept[i * HEADS * SQUARE + j];
             size[j % TOKENS] += fabs((double)kept[i * HEADS * SQUARE + j]);

@@ -1,12 +1,12 @@
 /*
- * figures.c: draws the figures of the MultiMax paper with multimax.h, as SVG files.
+ * figures.c: draws figures after those of the MultiMax paper with multimax.h, as SVG files.
  *
  *     cc -O2 -Iinclude examples/figures.c -o figures -lm
  *     ./figures --help
  *
- * The paper is Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. It shows its
- * learned parameters in Tables 7 and 8, but neither the inputs of Figures 1 and 2 nor which layer they use: those are
- * chosen here. All numbers come from the library, in double.
+ * The paper is Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. Tables 7 and 8
+ * have its learned parameters. The paper does not say which inputs and which layer Figures 1 and 2 use; this file
+ * chooses them. All numbers come from the library, in double.
  *
  * In order: data, functions, the figures, files, main. Drawing itself is in common.h.
  */
@@ -21,7 +21,7 @@ struct learned {
     mmax_multimax_params vision[VISION_LAYERS], language[LANGUAGE_LAYERS];
 };
 
-/* A layer and its parameters, as in the header line of the tables. */
+/* Reads a layer and its parameters, in the order of the tables' header line. */
 static int parse_layer(mmax_multimax_params *p, const char *line, size_t layer) {
     enum { COLUMNS = 9 };
     double v[COLUMNS];
@@ -65,7 +65,7 @@ static void read_table(mmax_multimax_params *p, size_t layers, const char *direc
 
 enum { SOFTMAX, EVSOFTMAX, ENTMAX15, SPARSEMAX, MULTIMAX, FUNCTIONS };
 
-/* Told apart by their markers, too. */
+/* Markers differ, too. */
 static const struct style {
     const char *name;
     const struct line_style *line;
@@ -88,7 +88,7 @@ static void apply(double *y, const double *x, int function, const mmax_multimax_
     }
 }
 
-/* SparseMax is hollow: others often lie in the same place. */
+/* The marker of SparseMax is hollow: others often lie in the same place. */
 static void svg_marker(FILE *svg, double x, double y, int function) {
     const struct style *s = &style[function];
     if (function == SPARSEMAX) {
@@ -102,7 +102,7 @@ static void svg_marker(FILE *svg, double x, double y, int function) {
 
 /* ==== figures 1a and 1b: SoftMax at all temperatures, the others at one =========================================== */
 
-/* Two large entries, which are to share the weight, and a negative one, which is to be ignored. */
+/* Two large entries, which should share the weight, and a negative one, which should have none. */
 enum { INPUTS = 4, ENTRIES = 3, STEPS = 72 };
 static const double input[INPUTS][ENTRIES] = {{2, 0.9, -0.5}, {2, 1.4, -0.5}, {1.4, 2, -0.5}, {0.9, 2, -0.5}};
 
@@ -111,7 +111,7 @@ static const double input[INPUTS][ENTRIES] = {{2, 0.9, -0.5}, {2, 1.4, -0.5}, {1
 
 static double temperature(int step) { return COLDEST * pow(HOTTEST / COLDEST, (double)step / STEPS); }
 
-/* From the coldest, 0, to the hottest, STEPS: lighter from stop to stop, so that colour-blind readers see the order. */
+/* Colours from the coldest (0) to the hottest (STEPS) become lighter, so that colour-blind readers see the order. */
 static const int stop[3][3] = {{0x5a, 0x4f, 0xcf}, {0xc2, 0x50, 0x8f}, {0xe0, 0x8a, 0x1e}};
 
 static void temperature_stroke(FILE *svg, int step) {
@@ -130,7 +130,7 @@ static mmax_shape inputs_at(double t) {
 
 static void softmax_at(double y[INPUTS][ENTRIES], double t) { check(mmax_softmax_f64(y[0], input[0], inputs_at(t))); }
 
-/* A bar with the temperatures that its colours stand for. */
+/* A bar that shows the temperature of each colour. */
 static void svg_temperatures(FILE *svg, double x, double y, double height) {
     static const double value[] = {0.05, 0.2, 1, 5, 20};
     fprintf(svg, "<linearGradient id=\"temperature\" x1=\"0\" y1=\"1\" x2=\"0\" y2=\"0\">");
@@ -167,7 +167,7 @@ static void draw_simplex(FILE *svg, const struct learned *learned) {
     static const double corner[ENTRIES][ENTRIES] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     const mmax_multimax_params *p = &learned->vision[HIDDEN_LAYER - 1];
     double from[INPUTS][ENTRIES], to[INPUTS][ENTRIES];
-    svg_begin(svg, 560, 460, "Reweighting functions on the simplex"); /* fonts differ: room at the right */
+    svg_begin(svg, 560, 460, "Reweighting functions on the simplex"); /* extra room at the right, since fonts differ */
     fprintf(svg, "<path class=\"ink\" d=\"");
     for (int i = 0; i < ENTRIES; ++i) {
         svg_point(svg, i == 0 ? 'M' : 'L', on_simplex(corner[i]).x, on_simplex(corner[i]).y);
@@ -218,7 +218,7 @@ static struct point in_tradeoff(const struct panel *panel, const double *y) {
     return at;
 }
 
-/* EntMax from alpha = 1, SoftMax, by way of EntMax-1.5 and SparseMax to 4; and top-k, k = 3 (SoftMax), 2, 1 */
+/* EntMax from alpha = 1 (SoftMax) through EntMax-1.5 and SparseMax to 4, and top-k with k = 3 (SoftMax), 2, 1 */
 static void draw_families(FILE *svg, const struct panel *panel) {
     enum { ALPHAS = 61 };
     double y[INPUTS][ENTRIES], across[ALPHAS], up[ALPHAS];
@@ -376,7 +376,7 @@ static void write_figures(const char *directory, const struct learned *learned) 
 static const char usage[] =
     "usage: figures [--data DIR] DIR\n"
     "\n"
-    "Writes figures in the manner of the MultiMax paper to the directory DIR:\n"
+    "Writes figures after those of the MultiMax paper to the directory DIR:\n"
     "\n"
     "  simplex.svg              Figure 1a: weights of three entries on the simplex\n"
     "  tradeoff.svg             Figure 1b: sparsity against multi-modality, with EntMax over alpha and top-k\n"
@@ -384,7 +384,7 @@ static const char usage[] =
     "  modulators_vision.svg    Figure 3: the modulators of Table 7 against the identity\n"
     "  modulators_language.svg  Figure 10: the modulators of Table 8 against the identity\n"
     "\n"
-    "  --data DIR  where the tables are (examples/data)\n"
+    "  --data DIR  the directory of the tables (examples/data)\n"
     "  --help      this text\n"
     "\n"
     "MultiMax has the parameters of layer 10 of Table 7 where a figure needs one layer. Exit status 0, or 2 for a\n"
@@ -402,12 +402,12 @@ int main(int argc, char **argv) {
         } else if (argv[i][0] == '-') {
             fail("there is no option '%s'; see --help", argv[i]);
         } else if (directory != NULL) {
-            fail("one directory, not both '%s' and '%s'; see --help", directory, argv[i]);
+            fail("one directory only, not both '%s' and '%s'; see --help", directory, argv[i]);
         } else {
             directory = argv[i];
         }
     }
-    if (directory == NULL) { fail("which directory are the figures to go to? See --help"); }
+    if (directory == NULL) { fail("which directory shall the figures go to? see --help"); }
     read_table(learned.vision, VISION_LAYERS, data, "table7_deit_small.csv");
     read_table(learned.language, LANGUAGE_LAYERS, data, "table8_language_transformer.csv");
     write_figures(directory, &learned);

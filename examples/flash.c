@@ -1,7 +1,7 @@
 /*
- * flash.c: causal attention that never holds a whole row of weights. Keys are taken in blocks, each normalised alone;
- * what they give is joined by softmax over the blocks' log-sum-exps. SoftMax and MultiMax, tiles of rows in parallel
- * where the compiler has OpenMP. main() compares with whole rows.
+ * flash.c: causal attention that never holds a whole row of weights, with SoftMax or MultiMax. It normalises each block
+ * of keys alone, and joins the blocks by softmax over their log-sum-exps. With OpenMP, tiles of rows run in parallel.
+ * main() compares with whole rows.
  *
  *     cc -O2 -fopenmp -Iinclude examples/flash.c -o /tmp/flash -lm && /tmp/flash    (or without -fopenmp)
  */
@@ -15,10 +15,10 @@
 
 enum { WIDTH = 32, TILE = 16, BLOCK = 64 };
 
-/* What a tile of queries has so far: out is the weighted mean of the values seen, lse says what that mean weighs. */
+/* A tile of queries: out is the weighted mean of the values seen so far, lse is the log-sum-exp of their scores. */
 struct tile {
     double out[TILE][WIDTH], lse[TILE];
-    float scores[TILE][BLOCK]; /* of one block, and then its weights */
+    float scores[TILE][BLOCK]; /* scores of one block, then its weights */
 };
 
 static float dot(const float *a, const float *b) {
@@ -27,11 +27,11 @@ static float dot(const float *a, const float *b) {
     return sum;
 }
 
-/* Adds the keys first to first + BLOCK - 1 for the queries from `query` on, of which the q-th sees the q + 1 leading keys. */
+/* Adds the keys first to first + BLOCK - 1 for the queries from `query` on. Query q sees the q + 1 leading keys. */
 static mmax_status add_block(struct tile *t, const float *q, const float *k, const float *v, size_t query, size_t rows,
                              size_t first, const mmax_multimax_params *p) {
     uint32_t ends[TILE];
-    double block_lse[TILE], weights[TILE][2]; /* of what was there before, and of the block */
+    double block_lse[TILE], weights[TILE][2]; /* [0]: of earlier blocks, [1]: of this block */
     mmax_shape s = mmax_rows(rows, BLOCK);
     s.scale = 1 / sqrt((double)WIDTH);
     s.ends = ends;
@@ -46,7 +46,8 @@ static mmax_status add_block(struct tile *t, const float *q, const float *k, con
                                    : mmax_multimax_lse_f32(t->scores[0], block_lse, t->scores[0], p, s);
     if (status != MMAX_OK) { return status; }
     for (size_t r = 0; r < rows; ++r) { weights[r][0] = t->lse[r], weights[r][1] = block_lse[r]; }
-    status = mmax_softmax_lse_f64(weights[0], t->lse, weights[0], mmax_rows(rows, 2)); /* the new lse is theirs */
+    status =
+        mmax_softmax_lse_f64(weights[0], t->lse, weights[0], mmax_rows(rows, 2)); /* t->lse becomes the lse of both */
     if (status != MMAX_OK) { return status; }
     for (size_t r = 0; r < rows; ++r) {
         for (size_t c = 0; c < WIDTH; ++c) { t->out[r][c] *= weights[r][0]; }
@@ -89,7 +90,7 @@ static void stop_unless(mmax_status status) {
     }
 }
 
-/* The largest difference of out from attention with whole rows; infinite where a number is none. */
+/* The largest difference of out from attention with whole rows; infinite if a number is NaN. */
 static double difference(const float *out, const float *q, const float *k, const float *v, size_t tokens,
                          const mmax_multimax_params *p, float *row) {
     double largest = 0;
@@ -131,7 +132,7 @@ int main(void) {
         good &= error <= 1e-5;
     }
     free(memory);
-    printf("%s: %u bytes for a tile of %d rows, however many keys\n", good ? "Good" : "WRONG",
-           (unsigned)sizeof(struct tile), TILE);
+    printf("%s: a tile of %d rows takes %u bytes for any number of keys\n", good ? "Good" : "WRONG", TILE,
+           (unsigned)sizeof(struct tile));
     return good ? 0 : 1;
 }

@@ -1,6 +1,6 @@
 /*
- * language.c: trains the language model of language.h on a text, says how well it predicts the held-out tenth, and
- * writes more of the text; or puts one question of the papers to several seeds (--study).
+ * language.c: trains the language model of language.h on a text, measures how well it predicts the held-out tenth, and
+ * continues the text; or answers one question of the papers with several seeds (--study).
  *
  *     cc -O2 -Iinclude examples/language.c -o language -lm
  *     ./language --help
@@ -13,20 +13,20 @@
 
 #include <ctype.h>
 
-#define KEPT_PROMPT "it was a s" /* what kept.svg shows the next character of */
+#define KEPT_PROMPT "it was a s" /* kept.svg shows the characters that may follow */
 
-/* Of the core that --minutes means; the same number everywhere, so that results are. */
+/* The speed of one Xeon core, to which --minutes refers. It is a constant, so that results are the same everywhere. */
 #define STEPS_A_MINUTE 2500.0
 
 /* ==== training ==================================================================================================== */
 
 enum { POINTS = 20, MAX_SEEDS = 20 };
 
-struct curve { /* of one training, after each twentieth of it */
+struct curve { /* one training: values after each twentieth of it */
     double step[POINTS], bits[POINTS], held_out[POINTS];
 };
 
-/* The curve is not wanted where it is NULL. */
+/* curve may be NULL. */
 static struct held_out train(struct trainer *t, const struct setup *setup, int seed, const char *name, size_t steps,
                              struct curve *curve) {
     size_t point = 0;
@@ -34,7 +34,7 @@ static struct held_out train(struct trainer *t, const struct setup *setup, int s
     train_start(t, setup, seed);
     for (size_t step = 1; step <= steps; ++step) {
         train_step(t, steps);
-        snprintf(line, sizeof line, "%s: %.2f bits a character so far", name, t->recent);
+        snprintf(line, sizeof line, "%s: %.2f bits per character so far", name, t->recent);
         progress_line(line, t->begun, &t->drawn, t->steps_done / t->steps);
         for (; curve != NULL && point < POINTS && (point + 1) * steps <= step * POINTS; ++point) {
             curve->step[point] = (double)step;
@@ -53,7 +53,7 @@ struct options {
     struct setup setup;
     int study, seeds, seed, log_weights;
     double steps, minutes;
-    int generate; /* characters; 0: LINES lines */
+    int generate; /* number of characters; 0: LINES lines */
     double temperature;
     mmax_truncation cut;
     unsigned given;
@@ -77,7 +77,7 @@ static void check_prompt(const struct alphabet *a, const char *prompt) {
     }
 }
 
-/* Writes on from the prompt, character by character. */
+/* Continues the prompt, character by character. */
 static void generate(const struct model *model, struct workspace *work, const struct alphabet *a,
                      const struct options *o) {
     static unsigned char class[LONGEST + TOKENS];
@@ -117,7 +117,7 @@ struct row {
     int attention, output;
 };
 
-/* The first row is what the others are compared with. */
+/* The other rows are compared with the first one. */
 static int rows_of_study(struct row row[STUDY_ROWS], int study) {
     static const int function[] = {SOFTMAX, RELU, DOT, SIGMOID, SIGSOFTMAX, COSFORMER, TANHMAX};
     int rows = study == STUDY_ATTENTION ? (int)(sizeof function / sizeof *function) : 4;
@@ -147,7 +147,7 @@ static void run_study(struct trainer *t, const struct options *o, size_t steps) 
     double bits[STUDY_ROWS][MAX_SEEDS], right[STUDY_ROWS][MAX_SEEDS];
     int rows = rows_of_study(row, o->study);
     printf("%s, %d seed(s), %lu steps, %s: held-out text\n\n"
-           "%-30s bits a character, against the first    right %%, against the first    perplexity\n",
+           "%-30s bits per char., minus the first row    right %%, minus the first row    perplexity\n",
            study_name[o->study], o->seeds, (unsigned long)steps, mmax_isa_name(mmax_isa_active()),
            o->study == STUDY_ATTENTION ? "attention" : "");
     for (int r = 0; r < rows; ++r) {
@@ -175,14 +175,14 @@ static void run_study(struct trainer *t, const struct options *o, size_t steps) 
 /* ==== figures ===================================================================================================== */
 
 enum { SHOWN = 40, KINDS = 3, BARS = 20 };
-static const int kind_function[KINDS] = {SPARSEMAX, MULTIMAX, SOFTMAX}; /* the last one's text is written */
+static const int kind_function[KINDS] = {SPARSEMAX, MULTIMAX, SOFTMAX}; /* the last one writes the text */
 static const char *const kind_name[KINDS] = {"SparseMax", "MultiMax", "SoftMax"};
-static const struct line_style wide_line = {INK, "none", "5"}; /* MultiMax's often lies upon it */
+static const struct line_style wide_line = {INK, "none", "5"}; /* wide, since MultiMax's line often lies on it */
 static const struct line_style *const kind_line[KINDS] = {&sparsemax_line, &multimax_line, &wide_line};
 
 struct drawing {
     struct curve curve[KINDS];
-    double map[KINDS][SHOWN * SHOWN]; /* means over the heads of the last layer: a query a row */
+    double map[KINDS][SHOWN * SHOWN]; /* means over the heads of the last layer; a row is a query */
     unsigned char sentence[SHOWN];
 };
 
@@ -211,7 +211,7 @@ static void keep_map(struct trainer *t, struct drawing *d, int kind) {
     }
 }
 
-/* A space is a dot, any other character that cannot be shown a question mark. */
+/* Shows a space as a dot, and other characters that cannot be shown as a question mark. */
 static void svg_symbol(FILE *svg, double x, double y, const char *anchor, int symbol) {
     svg_text(svg, x, y, anchor,
              symbol == ' ' || symbol == '\n' ? "&#%d;"
@@ -228,7 +228,7 @@ static void draw_attention(FILE *svg, const struct drawing *d) {
     svg_begin(svg, (int)(left + KINDS * pitch), (int)(top + field * SHOWN) + 34, "Attention of one sentence");
     svg_text(
         svg, left, 24, "start",
-        "Attention of one held-out sentence: a row for each character, what it looks at (last layer, mean of heads)");
+        "Attention of one held-out sentence: each row is a character that looks at others (last layer, mean of heads)");
     for (int kind = KINDS; kind-- > 0;) {
         double x = left + (KINDS - 1 - kind) * pitch;
         svg_text(svg, x, top - 12, "start", "%s", kind_name[kind]);
@@ -268,9 +268,9 @@ static void draw_training(FILE *svg, const struct drawing *d) {
     panel.high[1] = ceil(2 * highest) / 2;
     step[0] = pow(10, ceil(log10(panel.high[0] / 8)));
     step[0] /= panel.high[0] / step[0] < 4 ? 2 : 1;
-    svg_begin(svg, 720, 392, "Bits a character while training");
+    svg_begin(svg, 720, 392, "Bits per character during training");
     svg_text(svg, panel.left, 24, "start",
-             "Bits a character, of training text (thin; a mean of 50 steps) and of held-out text");
+             "Bits per character of training text (thin lines; a mean of 50 steps) and of held-out text");
     svg_grid(svg, &panel, step, 1, 1);
     for (int kind = KINDS; kind-- > 0;) {
         struct line_style thin = {kind_line[kind]->colour, kind_line[kind]->dashes, "1"};
@@ -282,7 +282,7 @@ static void draw_training(FILE *svg, const struct drawing *d) {
     svg_end(svg);
 }
 
-/* What cuts keep of what may follow the prompt: the BARS likeliest characters, in descending order. */
+/* The BARS likeliest characters after the prompt, in descending order, and the ones that each cut keeps. */
 static void draw_kept(FILE *svg, struct trainer *t) {
     enum { CUTS = 4 };
     static const char *const cut_name[CUTS] = {"top-k 5", "top-p 0.9", "min-p 0.1", "top-n-&#963; 1"};
@@ -301,8 +301,9 @@ static void draw_kept(FILE *svg, struct trainer *t) {
     mmax_shape s = mmax_row((size_t)t->alphabet.classes);
     const real *x = next_scores(&t->model, &t->work, &t->alphabet, class, count);
     check(mmax_topk_select_f32(weight, order, x, NULL, bars, 1, s));
-    svg_begin(svg, (int)(left + pitch * BARS) + 16, (int)below + 24 * CUTS + 14, "What cuts keep");
-    svg_text(svg, left, 24, "start", "What may follow &#8220;%s&#8221;, and what each cut keeps of it", KEPT_PROMPT);
+    svg_begin(svg, (int)(left + pitch * BARS) + 16, (int)below + 24 * CUTS + 14, "Characters that cuts keep");
+    svg_text(svg, left, 24, "start", "Weights of the characters after &#8220;%s&#8221;, and those that each cut keeps",
+             KEPT_PROMPT);
     for (int i = 0; i <= 2; ++i) {
         double most = ceil(20 * (double)weight[0]) / 20, y = top + height - height * i / 2;
         svg_line(svg, "grid", left, y, left + pitch * BARS, y);
@@ -329,7 +330,7 @@ static void draw_kept(FILE *svg, struct trainer *t) {
     svg_end(svg);
 }
 
-/* Trains the three models, one after the other, and draws them; the last one stays. */
+/* Trains the three models one after the other and draws them. The last model stays. */
 static struct held_out train_and_draw(struct trainer *t, const struct options *o, size_t steps) {
     struct drawing *d = allocate(1, sizeof *d);
     struct held_out h = {0, 0};
@@ -352,38 +353,39 @@ static struct held_out train_and_draw(struct trainer *t, const struct options *o
 static const char usage[] =
     "usage: language [options]\n"
     "\n"
-    "Trains a decoder over the characters of a text (three minutes on one core of a Xeon), prints how many bits it "
-    "needs\n"
-    "for a character of the last tenth, which it has not seen, and writes twenty lines of its own.\n"
+    "Trains a decoder over the characters of a text, which takes three minutes on one core of a Xeon. Prints how many\n"
+    "bits it needs for a character of the last tenth, which it has not seen, and writes twenty lines of its own.\n"
     "\n"
     "  --data FILE       the text (examples/data/northanger_abbey.txt)\n"
-    "  --steps N         of training (7000); --minutes M: as many as took M minutes on that core\n"
-    "  --layers N        1 to 4 (3)\n"
-    "  --attention NAME  of all layers, or a name for each with commas between them (softmax): softmax, multimax,\n"
-    "                    evsoftmax, sparsemax, entmax15, tanhmax, sigsoftmax, relu, dot, sigmoid, cosformer\n"
-    "  --output NAME     softmax or multimax (softmax)\n"
-    "  --mlp NAME        relu or seglu (relu)\n"
-    "  --seed N          of first weights, windows and text (1)\n"
-    "  --save FILE       write the model; --load FILE: take it from there, without training\n"
+    "  --steps N         steps of training (7000)\n"
+    "  --minutes M       as many steps as that core trains in M minutes\n"
+    "  --layers N        number of layers, 1 to 4 (3)\n"
+    "  --attention NAME  function of all layers, or a name for each with commas between them (softmax): softmax,\n"
+    "                    multimax, evsoftmax, sparsemax, entmax15, tanhmax, sigsoftmax, relu, dot, sigmoid, cosformer\n"
+    "  --output NAME     output layer: softmax or multimax (softmax)\n"
+    "  --mlp NAME        function of the perceptrons: relu or seglu (relu)\n"
+    "  --seed N          seed of first weights, windows and text (1)\n"
+    "  --save FILE       write the model to FILE\n"
+    "  --load FILE       read the model from FILE instead of training\n"
     "  --svg DIR         train with softmax, MultiMax and SparseMax in the attention, and write training.svg,\n"
-    "                    attention.svg and kept.svg to DIR: three times as long\n"
+    "                    attention.svg and kept.svg to DIR; takes three times as long\n"
     "\n"
-    "  --prompt TEXT     what the text begins with\n"
-    "  --generate N      so many characters, in the place of twenty lines\n"
+    "  --prompt TEXT     the beginning of the text\n"
+    "  --generate N      write N characters instead of twenty lines\n"
     "  --temperature T   0 to 100 (0.8); 0 takes the likeliest character each time\n"
-    "  --top-k N, --top-p P, --min-p P   what is kept to draw from (--top-p 0.9)\n"
-    "  --log-weights     a line for each character, with the logarithm of its weight among all\n"
+    "  --top-k N, --top-p P, --min-p P   cuts: characters are drawn from what all of them keep (--top-p 0.9)\n"
+    "  --log-weights     print a line for each character, with the logarithm of its weight among all\n"
     "\n"
-    "  --study attention softmax, ReLU, dot product, sigmoid, sigsoftmax, cosformer, TanhMax in the attention\n"
-    "  --study output    softmax and MultiMax in attention and output layer\n"
-    "  --seeds N         of a study (3): differences are taken seed by seed; +- is the standard deviation over them\n"
+    "  --study attention compare softmax, ReLU, dot product, sigmoid, sigsoftmax, cosformer, TanhMax in the attention\n"
+    "  --study output    compare softmax and MultiMax in attention and output layer\n"
+    "  --seeds N         seeds of a study (3); differences are taken seed by seed, +- is their standard deviation\n"
     "  --help            this text\n"
     "\n"
-    "A study takes 36 minutes on that core, or --minutes, or so many --steps for each model. The same in every run "
-    "and\n"
-    "on every machine with fma. Exit status 0, or 2 for a wrong option or file.\n";
+    "A study takes 36 minutes on that core, or --minutes, or --steps for each model. Results are the same in every "
+    "run\n"
+    "and on every machine with fma. Exit status 0, or 2 for a wrong option or file.\n";
 
-/* By its place in option_name; `given` has a bit for each. */
+/* Indices into option_name; `given` has a bit for each. */
 enum {
     DATA,
     STEPS,
@@ -404,16 +406,18 @@ enum {
     MIN_P,
     STUDY,
     SEEDS,
-    VALUED
+    VALUED,
+    LOG_WEIGHTS = VALUED,
+    OPTIONS
 };
 static const char *const option_name[] = {"--data",   "--steps",  "--minutes",  "--layers",      "--attention",
                                           "--output", "--mlp",    "--seed",     "--save",        "--load",
                                           "--svg",    "--prompt", "--generate", "--temperature", "--top-k",
-                                          "--top-p",  "--min-p",  "--study",    "--seeds"};
+                                          "--top-p",  "--min-p",  "--study",    "--seeds",       "--log-weights"};
 
 static int was_given(const struct options *o, int option) { return (o->given >> option & 1) != 0; }
 
-/* NAME or NAME,NAME..: the last name goes for all further layers. */
+/* NAME or NAME,NAME..: the last name is used for all further layers. */
 static void read_functions(struct setup *setup, const char *option, const char *text) {
     for (int l = 0; l < MAX_LAYERS; ++l) {
         char name[32];
@@ -421,7 +425,7 @@ static void read_functions(struct setup *setup, const char *option, const char *
         snprintf(name, sizeof name, "%.*s", (int)(length < 31 ? length : 31), text);
         setup->function[l] = word_value(option, name, function_name, ALL_FUNCTIONS);
         if (setup->function[l] == TOPK || setup->function[l] == ENTMAX || setup->function[l] == SPARSEHOURGLASS) {
-            fail("%s: %s has a parameter, which this program does not give it", option, name);
+            fail("%s: %s has a parameter, and this program cannot set it", option, name);
         }
         if (text[length] == ',') {
             if (l + 1 == MAX_LAYERS) { fail("%s takes %d functions at most", option, MAX_LAYERS); }
@@ -457,7 +461,7 @@ static void read_value(struct options *o, int which, const char *v) {
     o->given |= 1u << which;
 }
 
-/* Options that would have no effect. */
+/* Refuses options that would have no effect. */
 static void refuse_together(const struct options *o) {
     static const int pair[][2] = {{STEPS, MINUTES}, {LOAD, DATA},   {LOAD, STEPS},      {LOAD, MINUTES},
                                   {LOAD, DEPTH},    {LOAD, SAVE},   {LOAD, ATTENTION},  {LOAD, LAST_LAYER},
@@ -475,24 +479,18 @@ static void refuse_together(const struct options *o) {
 }
 
 static void read_options(struct options *o, int argc, char **argv) {
-    for (int i = 1; i < argc; ++i) {
-        const char *value = NULL;
-        int which = 0;
-        while (which < VALUED && (value = option_value(argc, argv, &i, option_name[which])) == NULL) { ++which; }
-        if (value != NULL) {
-            read_value(o, which, value);
-        } else if (strcmp(argv[i], "--help") == 0) {
-            print_help(usage);
-        } else if (strcmp(argv[i], "--log-weights") == 0) {
+    const char *value;
+    for (int i = 0, which; (which = next_option(argc, argv, &i, option_name, OPTIONS, VALUED, usage, &value)) >= 0;) {
+        if (which == LOG_WEIGHTS) {
             o->log_weights = 1;
         } else {
-            fail("there is no option '%s'; see --help", argv[i]);
+            read_value(o, which, value);
         }
     }
     refuse_together(o);
 }
 
-/* Steps of each model. */
+/* The number of training steps of each model. */
 static size_t steps_of(const struct options *o, double models) {
     double minutes = was_given(o, MINUTES) ? o->minutes : 36;
     int by_time = was_given(o, MINUTES) || (was_given(o, STUDY) && !was_given(o, STEPS));
@@ -505,7 +503,7 @@ static void train_one(struct trainer *t, const struct options *o) {
     t->steps = (double)steps * (o->svg != NULL ? KINDS : 1);
     h = o->svg != NULL ? train_and_draw(t, o, steps) : train(t, &o->setup, o->seed, "training", steps, NULL);
     if (!o->log_weights) {
-        printf("%lu steps, %s: %.3f bits a character of the held-out tenth, %.1f %% of them guessed right\n\n",
+        printf("%lu steps, %s: %.3f bits per character of the held-out tenth, %.1f %% of them guessed right\n\n",
                (unsigned long)steps, mmax_isa_name(mmax_isa_active()), h.bits, 100 * h.accuracy);
     }
     if (o->save != NULL) { save_model(&t->model, &t->alphabet, o->save); }
@@ -519,7 +517,7 @@ int main(int argc, char **argv) {
     o.temperature = 0.8;
     o.cut.top_p = 0.9;
     read_options(&o, argc, argv);
-    if (o.svg != NULL) { /* a wrong directory shows before the training, a wrong file too */
+    if (o.svg != NULL) { /* a wrong directory or file fails before the training */
         file_open_in(o.svg, "training.svg");
     }
     if (o.save != NULL) { file_open(o.save); }

@@ -1,9 +1,9 @@
 /*
  * language.h: a small language model, a decoder over the characters of a text.
  *
- * A token is a character: its vector and that of its place in a window of TOKENS characters. Each attends to itself and
- * those before it; behind the last layer a linear output layer makes a score for every character that may come next.
- * The last tenth of the text is held out. All that training does has the same bits on every machine with fma.
+ * A token is a character: its vector plus the vector of its place in a window of TOKENS characters. A token attends to
+ * itself and to earlier ones. After the last layer, a linear output layer computes a score for every character that may
+ * come next. The last tenth of the text is held out. Training has the same bits on every machine with fma.
  *
  * In order: text, forward, backward, training, held-out text, files, sampling.
  */
@@ -28,19 +28,19 @@ enum {
 #define WEIGHT_DECAY    0.1
 #define CLIP_NETWORK    1.0
 #define CLIP_MODULATORS 0.1
-#define INPUT_BOUND     1.0                /* of the first vectors of characters */
-#define BITS            1.4426950408889634 /* a nat */
+#define INPUT_BOUND     1.0                /* bound of the first vectors of characters */
+#define BITS            1.4426950408889634 /* bits per nat */
 
 #include "transformer.h"
 
 /* ==== text ======================================================================================================== */
 
 struct text {
-    unsigned char *class; /* of each character */
+    unsigned char *class; /* the class of each character */
     size_t count, train_count;
 };
 
-/* Which characters there are. */
+/* The characters of the text. */
 struct alphabet {
     int classes;
     unsigned char symbol[CLASSES]; /* in rising order */
@@ -94,12 +94,12 @@ static inline struct text read_text(struct alphabet *a, const char *path) {
 
 struct workspace {
     struct stack stack;
-    int32_t token[ROWS], target[ROWS]; /* target < 0: not to be predicted */
+    int32_t token[ROWS], target[ROWS]; /* target < 0: not predicted */
     real logit[ROWS * CLASSES];
     double loss[ROWS];
 };
 
-/* Window i of the batch: TOKENS characters, and as targets those that follow each of them. */
+/* Window i of the batch: TOKENS characters. The target of each is the next character. */
 static inline void load_window(struct workspace *work, const struct text *text, size_t i, size_t first) {
     for (size_t t = 0; t < TOKENS; ++t) {
         work->token[i * TOKENS + t] = text->class[first + t];
@@ -107,7 +107,7 @@ static inline void load_window(struct workspace *work, const struct text *text, 
     }
 }
 
-/* The logits of the n windows loaded, with all that the way back needs. */
+/* The logits of the n loaded windows, and everything that backward() needs. */
 static inline void forward(const struct model *model, struct workspace *work, size_t n, int training) {
     const struct network *net = &model->value.net;
     real *x = work->stack.tokens[0];
@@ -128,7 +128,7 @@ static inline mmax_shape logit_shape(const struct alphabet *a, size_t n) {
 
 /* ==== backward ==================================================================================================== */
 
-/* The mean loss of a target, in nats; the logits turn into their gradient where `learn`. */
+/* The mean loss of a target, in nats. With `learn` turns the logits into their gradient. */
 static inline double loss_and_gradient(struct model *model, struct workspace *work, const struct alphabet *a, size_t n,
                                        int learn) {
     mmax_multimax_params p = params_of(model->value.net.modulator[OUTPUT], model->setup.order);
@@ -151,7 +151,7 @@ static inline double loss_and_gradient(struct model *model, struct workspace *wo
     return sum / (double)s.rows;
 }
 
-/* From the gradient of the logits, in their place, to that of all weights. */
+/* The gradient of all weights, from the gradient of the logits, which stands in work->logit. */
 static inline void backward(struct model *model, struct workspace *work, size_t n) {
     const struct network *net = &model->value.net;
     struct network *grad = &model->gradient.net;
@@ -177,9 +177,9 @@ struct trainer {
     struct model model;
     struct workspace work;
     uint64_t random;
-    double decayed[2];        /* for Adam: by multiplication, as pow() differs between machines */
-    double steps_done, steps; /* of all models, for the progress line */
-    double recent;            /* bits a character, a mean that forgets */
+    double decayed[2];        /* for Adam; multiplied, since pow() differs between machines */
+    double steps_done, steps; /* steps of all models, for the progress line */
+    double recent;            /* bits per character, a moving mean */
     time_t begun, drawn;
 };
 
@@ -191,7 +191,7 @@ static inline void train_start(struct trainer *t, const struct setup *setup, int
     model_start(&t->model, setup, &t->random);
 }
 
-/* One of `steps` steps; returns the mean loss in bits a character. */
+/* One of `steps` steps; returns the mean loss in bits per character. */
 static inline double train_step(struct trainer *t, size_t steps) {
     for (size_t i = 0; i < BATCH; ++i) {
         load_window(&t->work, &t->text, i, (size_t)(random_bits(&t->random) % (t->text.train_count - TOKENS)));
@@ -212,10 +212,11 @@ static inline double train_step(struct trainer *t, size_t steps) {
 /* ==== held-out text =============================================================================================== */
 
 struct held_out {
-    double bits, accuracy; /* bits a character; the share of characters that had the largest score */
+    double bits, accuracy; /* bits per character; the share of characters with the largest score */
 };
 
-/* On so many characters. Windows overlap by half: all but the first are predicted from TOKENS/2 others or more. */
+/* Evaluates `characters` characters. Windows overlap by half: except in the first, TOKENS/2 or more characters precede
+ * each predicted one. */
 static inline struct held_out evaluate(struct trainer *t, size_t characters) {
     const size_t half = TOKENS / 2, left = t->text.count - t->text.train_count;
     const size_t end = t->text.train_count + (characters < left ? characters : left);
@@ -244,7 +245,7 @@ static inline struct held_out evaluate(struct trainer *t, size_t characters) {
 
 /* ==== files ======================================================================================================= */
 
-/* A line of text, the alphabet, then the weights as IEEE floats, the lowest byte first. */
+/* The format is a line of text, the alphabet, then the weights as IEEE floats, lowest byte first. */
 #define FILE_FORMAT "multimax.h language 1: %d layers of functions %d %d %d %d, seglu %d, output %d, %d characters\n"
 
 static inline size_t saved_weight(const struct model *model, size_t i) {
@@ -305,7 +306,7 @@ static inline void load_model(struct model *model, struct alphabet *a, const cha
 
 /* ==== sampling ==================================================================================================== */
 
-/* The scores of what follows the last TOKENS of `count` characters: one row, sigma of the output layer included. */
+/* The scores of the next character after the last TOKENS of `count` characters, including sigma of the output layer. */
 static inline real *next_scores(const struct model *model, struct workspace *work, const struct alphabet *a,
                                 const unsigned char *class, size_t count) {
     size_t n = count < TOKENS ? count : TOKENS;

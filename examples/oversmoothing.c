@@ -1,6 +1,7 @@
 /*
- * oversmoothing.c: do tokens become alike from layer to layer, and does the attention function matter? Trains the
- * transformer of digits.h with each function, and measures its tokens and attention weights on the test images.
+ * oversmoothing.c: do tokens become alike from layer to layer, and does the attention function matter? The program
+ * trains the transformer of digits.h with each function, and measures its tokens and attention weights on the test
+ * images.
  *
  *     cc -O2 -Iinclude examples/oversmoothing.c -o oversmoothing -lm
  *     ./oversmoothing --help
@@ -13,7 +14,7 @@
 
 /* ==== measures ==================================================================================================== */
 
-/* What is trained: six functions, and softmax with what others do against tokens that become alike. */
+/* The kinds of models: six functions, and softmax with two remedies against tokens that become alike. */
 enum { ATTN_SCALE = FUNCTIONS, DIVERSIFY, KINDS };
 static const char *const kind_name[KINDS] = {"softmax",  "multimax", "evsoftmax", "sparsemax",
                                              "entmax15", "tanhmax",  "attnscale", "diversify"};
@@ -21,7 +22,7 @@ static const char *const kind_name[KINDS] = {"softmax",  "multimax", "evsoftmax"
 enum { MAX_SEEDS = 20, MAX_EPOCHS = 200 };
 enum { SIMILARITY, DISTANCE, RESIDUAL, ROLLOUT, MEASURES };
 
-struct result {                                          /* of one function */
+struct result {                                          /* results of one kind */
     double measure[MEASURES][MAX_LAYERS + 1][MAX_SEEDS]; /* layer 0: the tokens before the first layer */
     struct histogram weights[MAX_LAYERS + 1];            /* means over the seeds */
     double accuracy[MAX_SEEDS];                          /* in % */
@@ -96,19 +97,20 @@ static void print_result(const struct result *result, const char *name, int laye
         printf("\n");
     }
     struct spread right = spread_of(result->accuracy, NULL, seeds);
-    printf("%-10s test accuracy %.2f +- %.2f %%\n", name, right.mean, right.std);
+    printf("%-10s test accuracy %.2f", name, right.mean);
+    printf(seeds > 1 ? " +- %.2f %%\n" : " %%\n", right.std);
     fflush(stdout);
 }
 
 /* ==== figures ===================================================================================================== */
 
-/* SoftMax is drawn first and wide: others often lie in the same place. */
+/* SoftMax is drawn first, with a wide line: others often lie on it. */
 static const struct line_style wide_line = {INK, "none", "5"};
 static const struct line_style *const line[KINDS] = {&wide_line,     &multimax_line, &evsoftmax_line, &sparsemax_line,
                                                      &entmax15_line, &tanhmax_line,  &more_line[2],   &more_line[3]};
 
 struct drawing {
-    const struct result *result; /* of each function; of those that `drawn` has */
+    const struct result *result; /* [kind], for the kinds in `drawn` */
     const int *drawn;
     int layers, seeds;
 };
@@ -118,7 +120,7 @@ static const char *const shown_name[KINDS] = {"SoftMax",    "MultiMax", "EvSoftM
 
 enum { LEFT = 64, TOP = 104, KEY_WIDTH = 200, FIGURE_WIDTH = 864 };
 
-/* Two rows of them. */
+/* Two rows of keys. */
 static void svg_keys(FILE *svg, const struct drawing *d) {
     int count = 0;
     for (int f = 0; f < KINDS; ++f) {
@@ -129,7 +131,7 @@ static void svg_keys(FILE *svg, const struct drawing *d) {
     }
 }
 
-/* Means and, as whiskers beside each other, standard deviations over the seeds, from layer `first` on. */
+/* Means over the seeds from layer `first` on; whiskers beside each other are standard deviations. */
 static void svg_by_layer(FILE *svg, const struct panel *panel, const struct drawing *d, int measure, int first) {
     for (int f = 0; f < KINDS; ++f) {
         double x[MAX_LAYERS + 1], y[MAX_LAYERS + 1];
@@ -147,7 +149,7 @@ static void svg_by_layer(FILE *svg, const struct panel *panel, const struct draw
     }
 }
 
-/* The least multiple of `step` that the measure does not exceed. */
+/* The least multiple of `step` that is not below the measure. */
 static double top_of(const struct drawing *d, int measure, double step) {
     double most = 0;
     for (int f = 0; f < KINDS; ++f) {
@@ -161,8 +163,8 @@ static double top_of(const struct drawing *d, int measure, double step) {
 
 static void draw_tokens(FILE *svg, const struct drawing *d) {
     static const char *const title[ROLLOUT] = {"patch similarity", "mean average distance", "rank-collapse residual"};
-    svg_begin(svg, FIGURE_WIDTH, 392, "How alike the tokens are behind each layer");
-    svg_text(svg, LEFT, 26, "start", "How alike the tokens are behind each layer: means of %d seed%s%s", d->seeds,
+    svg_begin(svg, FIGURE_WIDTH, 392, "Similarity of tokens after each layer");
+    svg_text(svg, LEFT, 26, "start", "Similarity of tokens after each layer: means of %d seed%s%s", d->seeds,
              d->seeds > 1 ? "s" : "", d->seeds > 1 ? ", whiskers: &#177; std" : "");
     svg_keys(svg, d);
     for (int m = 0; m < ROLLOUT; ++m) {
@@ -192,7 +194,7 @@ static void draw_rollout(FILE *svg, const struct drawing *d) {
     svg_end(svg);
 }
 
-/* 10 to the power */
+/* The text of 10 to the power */
 static void svg_power(FILE *svg, double x, double y, const char *anchor, int power) {
     if (power == 0) {
         svg_text(svg, x, y, anchor, "1");
@@ -201,7 +203,7 @@ static void svg_power(FILE *svg, double x, double y, const char *anchor, int pow
     }
 }
 
-/* Zeros stand apart, left of the logarithmic axis. */
+/* Zeros are separate, left of the logarithmic axis. */
 enum { COLUMNS = 3, PITCH_X = 270, PITCH_Y = 216, ZERO = -DECADES - 1, RAREST = -6 };
 
 static void svg_weight_axes(FILE *svg, const struct panel *p, int cumulative, int with_x, int with_y) {
@@ -226,7 +228,7 @@ static void svg_weight_axes(FILE *svg, const struct panel *p, int cumulative, in
 
 static double logarithm(double share) { return fmax(log10(fmax(share, 1e-30)), RAREST); }
 
-/* The shares of one layer's weights in bins, or the sums of them up to the end of each bin; a dash for the zeros. */
+/* The shares of one layer's weights in bins, or their sums up to the end of each bin. A dash shows the zeros. */
 static void svg_shares(FILE *svg, const struct panel *p, const struct histogram *h, const struct line_style *style,
                        int cumulative) {
     double x[BINS], y[BINS], sum = h->zero;
@@ -243,7 +245,7 @@ static void svg_shares(FILE *svg, const struct panel *p, const struct histogram 
     }
 }
 
-/* A panel for each layer. */
+/* One panel per layer. */
 static void draw_weights(FILE *svg, const struct drawing *d, int cumulative, const char *title, const char *axis) {
     int rows = (d->layers + COLUMNS - 1) / COLUMNS, bottom = TOP + PITCH_Y * rows;
     svg_begin(svg, FIGURE_WIDTH, bottom + 34, title);
@@ -269,12 +271,12 @@ static void draw_weights(FILE *svg, const struct drawing *d, int cumulative, con
 
 static void draw_histogram(FILE *svg, const struct drawing *d) {
     draw_weights(svg, d, 0, "Attention weights of each layer: their shares in bins of a quarter of a decade",
-                 "size of the weight; 0 apart, and the first bin has all that are smaller");
+                 "size of the weight; 0 is separate, the first bin includes smaller weights");
 }
 
 static void draw_cumulative(FILE *svg, const struct drawing *d) {
-    draw_weights(svg, d, 1, "Attention weights of each layer: the share of those up to a threshold",
-                 "threshold for the size of the weight; 0 apart");
+    draw_weights(svg, d, 1, "Attention weights of each layer: the share of weights up to a threshold",
+                 "threshold for the size of the weight; 0 is separate");
 }
 
 static void write_figures(const char *directory, const struct drawing *d) {
@@ -290,26 +292,24 @@ static void write_figures(const char *directory, const struct drawing *d) {
 static const char usage[] =
     "usage: oversmoothing [options]\n"
     "\n"
-    "Trains a transformer on 1,437 images of digits with each attention function, and measures on 360 others, layer\n"
-    "by layer, how alike the tokens of an image are and how the attention weights are distributed. Four minutes.\n"
+    "Trains a transformer on 1,437 images of digits with each attention function. Measures on 360 others, layer by\n"
+    "layer, how alike the tokens of an image are and how the attention weights are distributed. Takes four minutes.\n"
     "\n"
-    "  --function NAME  softmax, multimax, evsoftmax, sparsemax, entmax15, tanhmax, or softmax with attnscale "
-    "(weights\n"
-    "                   y + lambda (y - 1/n), a lambda a head is learned) or diversify (patch similarity behind the "
-    "last\n"
-    "                   layer is added to the loss); or all (all)\n"
-    "  --diversify A    so many times (1)\n"
-    "  --layers N       1 to 8 (6)\n"
-    "  --seeds N        train with seeds 1 to N; mean and standard deviation (3)\n"
+    "  --function NAME  softmax, multimax, evsoftmax, sparsemax, entmax15, tanhmax; or softmax with attnscale or\n"
+    "                   diversify; or all (all). attnscale: weights are y + lambda (y - 1/n), each head learns its\n"
+    "                   lambda. diversify: the patch similarity after the last layer is added to the loss.\n"
+    "  --diversify A    factor of this similarity (1)\n"
+    "  --layers N       number of layers, 1 to 8 (6)\n"
+    "  --seeds N        train with seeds 1 to N; print mean and standard deviation (3)\n"
     "  --epochs N       passes over the training images (7)\n"
     "  --data FILE      the images (examples/data/digits.csv)\n"
     "  --svg DIR        write tokens.svg, histogram.svg, cumulative.svg and rollout.svg to DIR\n"
     "  --help           this text\n"
     "\n"
-    "  similarity   mean |cosine| of two tokens behind the layer (layer 0: before the first): 1 if all are parallel\n"
+    "  similarity   mean |cosine| of two tokens after the layer (layer 0: before the first): 1 if all are parallel\n"
     "  MAD          mean cosine distance of two tokens that are not parallel\n"
     "  residual     |X - mean token| / |X|, norm sqrt(|.|_1 |.|_inf): 0 if all tokens are equal\n"
-    "  weights      share of those that are 0, below 0.001, above 0.1 (tanhmax: by size)\n"
+    "  weights      share of weights that are 0, below 0.001, above 0.1 (tanhmax: by size)\n"
     "  rollout      |R - A|, Frobenius: A = (mean of the heads + identity) / row sum, R = A R of the layer before\n"
     "               (tanhmax: by size)\n"
     "\n"
@@ -356,7 +356,7 @@ int main(int argc, char **argv) {
     t->smoothing = 0.1;
     t->epochs = o.epochs;
     t->layers = (double)o.layers * o.seeds * o.epochs * (o.function == KINDS ? KINDS : 1);
-    if (o.svg_directory != NULL) { /* a wrong directory shows before the training */
+    if (o.svg_directory != NULL) { /* a wrong directory fails before the training */
         file_open_in(o.svg_directory, "tokens.svg");
         files_drop();
     }

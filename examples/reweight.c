@@ -1,19 +1,19 @@
 /*
- * reweight.c: what the functions of multimax.h make of your own rows of numbers: the weights, a table of their measures
- * or bars as SVG.
+ * reweight.c: applies the functions of multimax.h to your own rows of numbers, and prints the weights or a table of
+ * their measures, or draws bars as SVG.
  *
  *     cc -O2 -Iinclude examples/reweight.c -o reweight -lm
  *     printf '2 1.8 -1 0.1\n' | ./reweight
  *     ./reweight --help
  *
- * A row is read, checked, reweighted and printed before the next one is read, so memory is that of the longest row; with
- * --columns that of the whole table, whose columns are rows with `inner` set.
+ * The program reads, checks, reweights and prints a row before it reads the next one, so it holds the longest row in
+ * memory. With --columns it holds the whole table: its columns are rows with `inner` set.
  * In order: options, reading, reweighting, printing, SVG, main.
  */
 #define PROGRAM "reweight"
 #include "common.h"
 
-/* "all" are those before it. */
+/* ALL stands for the functions before it. */
 enum {
     SOFTMAX,
     MULTIMAX,
@@ -34,7 +34,7 @@ static const char *const function_name[] = {"softmax",        "multimax", "spars
 
 #define METRIC_REFERENCE 0.01 /* of sparsity */
 
-/* By their bits, so that special values survive -Ofast. */
+/* Special values are told by their bits, which survive -Ofast. */
 #define INFINITY_BITS UINT64_C(0x7ff0000000000000)
 #define SIGN_BIT      UINT64_C(0x8000000000000000)
 
@@ -69,27 +69,27 @@ struct options {
 
 static const char usage[] = "usage: reweight [options] [FILE]\n"
                             "Applies the functions of multimax.h to each row of FILE (standard input).\n"
-                            "A line with commas has a cell between each two of them, any other line has\n"
-                            "cells between blanks. -inf and an empty cell between commas are masked; nan\n"
-                            "and inf make their row nan. Rows may differ in length.\n"
+                            "Commas separate the cells of a line; without a comma, blanks do. -inf and an\n"
+                            "empty cell between commas are masked; nan and inf make their row nan. Rows may\n"
+                            "differ in length.\n"
                             "\n"
                             "  --function NAME   softmax, multimax, sparsemax, entmax15, evsoftmax,\n"
-                            "                    tanhmax or all of these (all); or topk:K (4),\n"
+                            "                    tanhmax or all of these (default: all); or topk:K (4),\n"
                             "                    entmax:ALPHA (1.25), sigsoftmax, sparsehourglass:Q (1)\n"
                             "  --print WHAT      weights or table (one function: weights; all: table)\n"
                             "  --layer MODEL:N   MultiMax as published: deit-small:1 to deit-small:12,\n"
                             "                    language-transformer:1 to :6 (deit-small:7)\n"
                             "  --params LIST     MultiMax with t_b,t_d,b,d or, order 2, four more of them\n"
-                            "  --order N         of MultiMax, 1 or 2 (what --params has, else 2)\n"
+                            "  --order N         order of MultiMax, 1 or 2 (that of --params, or 2)\n"
                             "  --scale S         multiplies every number first: inverse temperature (1)\n"
                             "  --causal          row r weighs its first r entries, the others get 0\n"
-                            "  --columns         weighs the columns of the table: rows of equal length\n"
+                            "  --columns         weigh the columns of the table; rows have equal length\n"
                             "  --precision P     f32 or f64 (f32)\n"
                             "  --svg FILE        draw the weights of the first 12 rows as bars\n"
                             "  --help            this text\n"
-                            "Entropy is in nats. Sparsity and multi-modality are those of the MultiMax\n"
-                            "paper, with the row's mean as epsilon and 0.01 as reference. Entropy and\n"
-                            "sparsity take tanhmax's weights by size. Exit status 0, or 2 for an error.\n";
+                            "Entropy is in nats. The MultiMax paper defines sparsity and multi-modality;\n"
+                            "here epsilon is the row's mean and the reference is 0.01. Entropy and sparsity\n"
+                            "use the size of tanhmax's weights. Exit status 0, or 2 for an error.\n";
 
 /* Tables 7 and 8 of Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. */
 static const struct layer {
@@ -175,38 +175,21 @@ static double scale_value(const char *text) {
 }
 
 static void read_options(struct options *o, int argc, char **argv) {
-    static const char *const option_name[] = {"--function",  "--print", "--layer",  "--params",  "--order", "--scale",
-                                              "--precision", "--svg",   "--causal", "--columns", "--help"};
-    enum {
-        FUNCTION,
-        PRINT,
-        LAYER,
-        PARAMS,
-        ORDER,
-        SCALE,
-        PRECISION,
-        SVG,
-        VALUED,
-        CAUSAL = VALUED,
-        COLUMNS,
-        HELP,
-        KINDS
-    };
+    static const char *const option_name[] = {"--function", "--print",     "--layer", "--params", "--order",
+                                              "--scale",    "--precision", "--svg",   "--causal", "--columns"};
+    enum { FUNCTION, PRINT, LAYER, PARAMS, ORDER, SCALE, PRECISION, SVG, VALUED, CAUSAL = VALUED, COLUMNS, OPTIONS };
     static const char *const print_word[] = {"weights", "table"}, *const order_word[] = {"1", "2"},
                              *const precision_word[] = {"f32", "f64"};
-    int order = 0, chosen = -1; /* of --layer and --params, if any */
-    for (int i = 1; i < argc; ++i) {
-        const char *option = argv[i], *value = NULL, *parameter;
+    int order = 0, chosen = -1; /* chosen: LAYER or PARAMS, if one was given */
+    for (int i = 0; i + 1 < argc;) {
+        const char *option = argv[i + 1], *value, *parameter;
         if (option[0] != '-' || strcmp(option, "-") == 0) {
             if (o->path != NULL) { fail("one file at a time: '%s' or '%s'", o->path, option); }
             o->path = option;
+            ++i;
             continue;
         }
-        int kind = word_value("the command line", option, option_name, KINDS);
-        if (kind < VALUED) {
-            if (++i == argc) { fail("%s needs a value; see --help", option); }
-            value = argv[i];
-        }
+        int kind = next_option(argc, argv, &i, option_name, OPTIONS, VALUED, usage, &value);
         if (kind == LAYER || kind == PARAMS) {
             if (chosen >= 0 && chosen != kind) { fail("--layer and --params exclude each other"); }
             chosen = kind;
@@ -224,8 +207,7 @@ static void read_options(struct options *o, int argc, char **argv) {
         case PRECISION: o->f64 = word_value(option, value, precision_word, 2); break;
         case SVG: o->svg_path = value; break;
         case CAUSAL: o->causal = 1; break;
-        case COLUMNS: o->columns = 1; break;
-        default: print_help(usage);
+        default: o->columns = 1; break;
         }
     }
     if (order > o->params.order) { fail("--order 2 needs 8 numbers in --params"); }
@@ -240,14 +222,14 @@ struct input {
     FILE *file;
     const char *name;
     unsigned long line; /* from 1 */
-    char *text;         /* the line, with a NUL behind it */
+    char *text;         /* the line, with a NUL at its end */
     size_t length, room;
 };
 
 struct row {
     unsigned long number; /* from 1; blank lines are not counted */
     size_t cols, room;
-    size_t active;    /* leading entries that take part, some of them perhaps masked */
+    size_t active;    /* the function reads these leading entries; some of them may be masked */
     double *x, *y;    /* values of the chosen precision */
     float *x32, *y32; /* the same in f32, if that is the precision */
     double *size;     /* |y| */
@@ -271,7 +253,7 @@ static int read_line(struct input *in) {
     return c != EOF || in->length > 0;
 }
 
-/* `what` is wrong with a cell: its text as far as it is short and can be shown. */
+/* Says that `what` is wrong with a cell, and shows its text, shortened and printable. */
 static void fail_cell(const struct input *in, size_t column, const char *text, size_t length, const char *what) {
     enum { SHOWN = 24 };
     char shown[SHOWN + 1];
@@ -282,7 +264,7 @@ static void fail_cell(const struct input *in, size_t column, const char *text, s
          length > n ? "..." : "", what);
 }
 
-/* The cell from `text` to `end`, where a NUL takes the place of what follows it. */
+/* The value of the cell from `text` to `end`; writes a NUL to `end`. */
 static double cell_value(const struct input *in, size_t column, char *text, char *end, int f64) {
     char *stop;
     double value;
@@ -313,7 +295,7 @@ static void row_add(struct row *row, double value, int f64) {
 
 static int is_blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
-/* The next line that is not blank, as a row; returns 0 at the end of the file. */
+/* Reads the next line that is not blank as a row; returns 0 at the end of the file. */
 static int read_row(struct row *row, struct input *in, int f64) {
     row->cols = 0;
     while (row->cols == 0 && read_line(in)) {
@@ -354,7 +336,7 @@ static int read_row(struct row *row, struct input *in, int f64) {
 DEFINE_APPLY(f32, float)
 DEFINE_APPLY(f64, double)
 
-/* A scale or a parameter may be too large or too small for the precision: multimax tells. */
+/* A scale or a parameter may be too large or too small for the precision: a call of multimax finds this out. */
 static void check_numbers(const struct options *o) {
     float x32 = 0;
     double x = 0;
@@ -380,7 +362,7 @@ static void reweight(struct row *row, int function, const struct options *o) {
 }
 
 struct measures {
-    size_t entries, support; /* not masked; with a weight other than 0 */
+    size_t entries, support; /* number of entries that are not masked, and of weights other than 0 */
     double entropy, largest, sparsity, multimodality;
     int nan;
 };
@@ -399,7 +381,7 @@ static double mean_score(const struct row *row, size_t entries) {
 }
 
 static struct measures measure(const struct row *row) {
-    const double none = from_bits(INFINITY_BITS + 1); /* NaN, as the metrics give it */
+    const double none = from_bits(INFINITY_BITS + 1); /* NaN, as from the metrics */
     struct measures m = {0, 0, none, 0, none, none, 0};
     mmax_shape s = mmax_row(row->active);
     double sum = 0;
@@ -583,16 +565,16 @@ static void show(struct row *row, const struct options *o) {
     if (ferror(stdout)) { fail("cannot write the results: %s", strerror(errno)); }
 }
 
-/* All rows of the input, one behind the other. */
+/* All rows of the input, one after the other. */
 struct table {
     size_t rows, cols;
-    double *x, *y[FUNCTIONS]; /* y of wanted functions */
+    double *x, *y[FUNCTIONS]; /* y: NULL for functions that are not wanted */
 };
 
 static void read_table(struct table *table, struct row *row, struct input *in, int f64) {
     for (size_t size = 0; read_row(row, in, f64); ++table->rows) {
         if (table->rows > 0 && row->cols != table->cols) {
-            fail("%s, line %lu: a row of %lu cells, not of %lu as the first one: --columns needs them all", in->name,
+            fail("%s, line %lu: a row of %lu cells, not of %lu as the first row; --columns needs equal rows", in->name,
                  in->line, (unsigned long)row->cols, (unsigned long)table->cols);
         }
         table->cols = row->cols;
@@ -602,7 +584,7 @@ static void read_table(struct table *table, struct row *row, struct input *in, i
     }
 }
 
-/* All columns in one call: entry i of column c is number i * cols + c. */
+/* Reweights all columns in one call: entry i of column c is x[i * cols + c]. */
 static void reweight_columns(struct table *table, int function, const struct options *o) {
     const size_t size = table->rows * table->cols;
     double *y = table->y[function] = allocate(size, sizeof *y);
@@ -623,7 +605,7 @@ static void reweight_columns(struct table *table, int function, const struct opt
     free(ends);
 }
 
-/* Weights as a table like the input's; measures and bars of one column after the other. */
+/* Prints weights as a table like the input, and measures and bars column by column. */
 static void show_columns(struct row *row, struct input *in, const struct options *o) {
     struct table table = {0, 0, NULL, {NULL}};
     read_table(&table, row, in, o->f64);
@@ -662,7 +644,7 @@ int main(int argc, char **argv) {
     struct options o = {ALL, PRINT_DEFAULT, 0, 0, 0, {0, {0}, {0}, {0}, {0}}, 1, 0, NULL, NULL};
     struct input in = {stdin, "the standard input", 0, NULL, 0, 0};
     struct row row = {0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL};
-    FILE *svg = NULL; /* opened before the rows are read, so that a wrong directory shows at once */
+    FILE *svg = NULL; /* opened before the rows are read: a wrong directory fails at once */
     o.params = layer_value("deit-small:7");
     read_options(&o, argc, argv);
     check_numbers(&o);

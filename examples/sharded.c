@@ -1,6 +1,6 @@
 /*
- * sharded.c: cross-entropy over a vocabulary that is sharded over MPI ranks, with SoftMax and MultiMax, forward and
- * gradient. A rank normalises its own classes; one MPI_Allreduce of log-sum-exps joins them. main() compares with the
+ * sharded.c: cross-entropy and its gradient over a vocabulary that is sharded over MPI ranks, with SoftMax and
+ * MultiMax. A rank normalises its own classes. One MPI_Allreduce of log-sum-exps joins them. main() compares with the
  * whole vocabulary on one rank.
  *
  *     mpicc -O2 -Iinclude examples/sharded.c -o /tmp/sharded -lm && mpirun -n 4 /tmp/sharded
@@ -17,9 +17,8 @@
 
 #ifdef WITHOUT_MPI
 int main(void) {
-    fprintf(
-        stderr,
-        "sharded: there is no mpi.h: install libopenmpi-dev and openmpi-bin, compile with mpicc, run with mpirun\n");
+    fprintf(stderr,
+            "sharded: mpi.h is missing: install libopenmpi-dev and openmpi-bin, compile with mpicc, run with mpirun\n");
     return 2;
 }
 #else
@@ -51,7 +50,7 @@ static void *memory(size_t bytes) {
     return p;
 }
 
-/* An error ends the program: MPI_COMM_WORLD has MPI_ERRORS_ARE_FATAL, unless a program changes that. */
+/* An error ends the program: MPI_COMM_WORLD has MPI_ERRORS_ARE_FATAL unless a program changes it. */
 static void sum_over_ranks(double *x, size_t n) {
     if (MPI_Allreduce(MPI_IN_PLACE, x, (int)n, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD) != MPI_SUCCESS) {
         stop("MPI_Allreduce failed");
@@ -59,9 +58,9 @@ static void sum_over_ranks(double *x, size_t n) {
 }
 
 /*
- * loss[rows] on every rank, the same; gx is rows x count, of this rank's logits x, and may not be x. p is NULL for
- * SoftMax; else gp is added to, on every rank the gradient of the whole. A negative class is an
- * ignored row, whose logits must still be numbers.
+ * loss is [rows], the same on every rank. gx is rows x count, the gradient of this rank's logits x; it may not be x. p
+ * is NULL for SoftMax. For MultiMax every rank adds the gradient of the whole to gp. A negative class means an ignored
+ * row; its logits must still be numbers.
  */
 static void sharded_loss(double *loss, float *gx, mmax_multimax_grads *gp, const float *x,
                          const mmax_multimax_params *p, const int32_t *classes, size_t rows, const struct shard *me) {
@@ -69,12 +68,12 @@ static void sharded_loss(double *loss, float *gx, mmax_multimax_grads *gp, const
     mmax_shape s = mmax_rows(rows, me->count);
     mmax_multimax_grads own = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
     double *lse = memory(rows * sizeof *lse), *parts = memory((ranks + 1) * rows * sizeof *parts);
-    double *targets = parts + ranks * rows; /* the scores of the true classes */
+    double *targets = parts + ranks * rows; /* scores of the true classes */
 
     stop_unless(p == NULL ? mmax_softmax_lse_f32(gx, lse, x, s) : mmax_multimax_lse_f32(gx, lse, x, p, s));
     for (size_t i = 0; i < (ranks + 1) * rows; ++i) { parts[i] = 0; }
     for (size_t r = 0; r < rows; ++r) {
-        size_t own_class = (size_t)classes[r] - me->first; /* wraps around where it is another rank's */
+        size_t own_class = (size_t)classes[r] - me->first; /* wraps around if it belongs to another rank */
         parts[r * ranks + here] = me->count > 0 ? lse[r] : -HUGE_VAL;
         if (classes[r] >= 0 && own_class < me->count) {
             float score = x[r * me->count + own_class];
@@ -82,7 +81,7 @@ static void sharded_loss(double *loss, float *gx, mmax_multimax_grads *gp, const
             targets[r] = (double)score;
         }
     }
-    sum_over_ranks(parts, (ranks + 1) * rows);                                    /* each entry is one rank's alone */
+    sum_over_ranks(parts, (ranks + 1) * rows);                                    /* only one rank writes each entry */
     stop_unless(mmax_softmax_lse_f64(parts, lse, parts, mmax_rows(rows, ranks))); /* now each rank's weight in a row */
 
     for (size_t r = 0; r < rows; ++r) {
@@ -94,7 +93,7 @@ static void sharded_loss(double *loss, float *gx, mmax_multimax_grads *gp, const
             gx[r * me->count + i] = (float)(classes[r] >= 0 && i == own_class ? y - 1 : y);
         }
     }
-    if (p != NULL) { /* gx is the gradient of sigma's results so far */
+    if (p != NULL) { /* so far gx is the gradient of sigma's results */
         double *sums[] = {own.t_b, own.t_d, own.b, own.d}, *to[] = {gp->t_b, gp->t_d, gp->b, gp->d};
         double packed[8];
         stop_unless(mmax_seglu_backward_f32(gx, &own, gx, x, p, s));
@@ -110,7 +109,7 @@ static void sharded_loss(double *loss, float *gx, mmax_multimax_grads *gp, const
 
 enum { ROWS = 4, VOCABULARY = 131072 };
 
-/* A logit of any row and class, the same on every rank: a hash, stretched to -8 .. 8. */
+/* The logit of a row and class, the same on every rank: a hash, scaled to -8 .. 8. */
 static float logit(size_t row, size_t class) {
     uint32_t h = (uint32_t)(row * VOCABULARY + class) * 2654435769U;
     h = (h ^ h >> 15) * 2246822519U;
@@ -118,7 +117,7 @@ static float logit(size_t row, size_t class) {
     return (float)(h >> 8) / 1048576.0F - 8;
 }
 
-/* NaN counts as infinite. */
+/* The larger error; NaN counts as infinite. */
 static double worse(double error, double found, double expected) {
     double e = fabs(found - expected) / fmax(1, fabs(expected));
     return e <= error ? error : e > error ? e : HUGE_VAL;

@@ -1,10 +1,10 @@
-/* test_digits.c: the measures of digits.h against closed forms, and its gradients against finite differences. */
+/* test_digits.c: compares the measures of digits.h with closed forms, and its gradients with finite differences. */
 #define PROGRAM "test_digits"
 #include "digits.h"
 
 static int failures;
 
-/* `value` is `expected`, to within `error`. */
+/* Checks that `value` is `expected` within `error`. */
 #define CLOSE(value, expected, error) close_to(#value, __LINE__, value, expected, error)
 
 static void close_to(const char *text, int line, double value, double expected, double error) {
@@ -21,7 +21,7 @@ static void test_tokens(void) {
     float orthogonal[N * N] = {0}, equal[N * 3];
     const float opposite[4 * 2] = {1, 2, -1, -2, 1, 2, -1, -2}, slanted[2 * 2] = {2, 0, 1.5f, 2.598076211f};
     for (size_t i = 0; i < N; ++i) {
-        orthogonal[i * N + i] = (float)(i + 1); /* the cosine knows no length */
+        orthogonal[i * N + i] = (float)(i + 1); /* the cosine does not depend on the length */
         equal[3 * i] = 1;
         equal[3 * i + 1] = -2;
         equal[3 * i + 2] = 0.5f;
@@ -117,7 +117,7 @@ static void start(struct model *model, struct workspace *work, const struct setu
     }
 }
 
-/* The derivative of the loss by one scalar: what backward() says against a central difference. */
+/* Compares the derivative of the loss with respect to one scalar, from backward(), with a central difference. */
 static void test_gradients(struct model *model, struct workspace *work) {
     static const int function[] = {SOFTMAX, MULTIMAX, SPARSEMAX,  ENTMAX15,
                                    TANHMAX, ENTMAX,   SIGSOFTMAX, SPARSEHOURGLASS}; /* evsoftmax jumps */
@@ -149,7 +149,7 @@ static void test_gradients(struct model *model, struct workspace *work) {
     }
 }
 
-/* What is left out of a setup has no gradient, what is in it has one. */
+/* Trained scalars of a setup have a gradient, others have none. */
 static void test_setup(struct model *model, struct workspace *work) {
     for (int order = 1; order <= 2; ++order) {
         for (int terms = TERMS_B; terms <= TERMS_BD; ++terms) {
@@ -176,7 +176,7 @@ static void test_setup(struct model *model, struct workspace *work) {
     }
 }
 
-/* Images and targets of a pair; of a share of 1 the loss is that of the labels. */
+/* Mixed images and targets of a pair. With a share of 1 the loss is that of the labels. */
 static void test_mixup(struct model *model, struct workspace *work) {
     const size_t last = (IMAGES - 1) * TOKENS * PATCH;
     struct setup setup = {.output = MULTIMAX, .order = 2, .terms = TERMS_BD, .layers = TEST_LAYERS, .temperature = 1};
@@ -233,7 +233,7 @@ static void test_redistribute(void) {
     }
 }
 
-/* |d p / d token| of one image, by the position that is added to the token. */
+/* |d p / d token| of one image, from the position that is added to the token. */
 static double gradient_by_differences(struct model *model, struct workspace *work, size_t token, int class) {
     double square = 0;
     for (size_t k = 0; k < WIDTH; ++k) {
@@ -266,7 +266,7 @@ static void test_explanations(struct model *model, struct workspace *work) {
     for (size_t token = 0; token < TOKENS; token += 5) {
         CLOSE(gradient[0][token], gradient_by_differences(model, work, token, 0), 1e-4 + 0.02 * gradient[0][token]);
     }
-    /* Without queries all weights are equal, and no order is another one; without values no weight matters. */
+    /* Without queries all weights are equal: no permutation changes them. Without values no weight has an effect. */
     for (size_t k = 0; k < 3; ++k) {
         size_t zero = zeros[k];
         double sum[EXPLANATIONS] = {0};

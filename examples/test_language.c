@@ -1,6 +1,6 @@
 /*
- * test_language.c: the gradient of the whole language model, in doubles, against finite differences, for every function
- * of its attention; and the baselines against closed forms.
+ * test_language.c: compares the gradient of the whole language model, in doubles, with finite differences, for every
+ * function of its attention, and the baselines with closed forms.
  */
 #define PROGRAM "test_language"
 #define REAL_IS_DOUBLE

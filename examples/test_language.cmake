@@ -1,5 +1,5 @@
 # cmake -DPROGRAM=language -DDATA=text -DWORK=directory -P test_language.cmake
-# Short trainings on the first characters of the text: what they print, write, save and draw.
+# Tests what short trainings on the first characters of the text print, write, save and draw.
 cmake_minimum_required(VERSION 3.14)
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
@@ -9,7 +9,7 @@ file(WRITE "${WORK}/tiny.txt" "${text}")
 string(SUBSTRING "${text}" 0 3000 text)
 file(WRITE "${WORK}/tinier.txt" "${text}")
 
-# run(ARGUMENT...): what it prints goes to `output`; it must succeed and complain of nothing.
+# run(ARGUMENT...): stores the standard output in `output`. The program must succeed without a message.
 macro(run)
     execute_process(COMMAND "${PROGRAM}" ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE error)
     string(REPLACE "\r\n" "\n" output "${output}") # Windows
@@ -18,7 +18,7 @@ macro(run)
     endif()
 endmacro()
 
-# train(ARGUMENT...): a training whose title goes to `bits` and `isa`, and the text behind it to `written`.
+# train(ARGUMENT...): a training. Stores its title in `bits` and `isa`, and the text after it in `written`.
 macro(train)
     run(--data "${WORK}/tiny.txt" ${ARGN})
     if(NOT output MATCHES "^[0-9]+ steps, ([a-z0-9]+): ([0-9.]+) bits [^\n]*\n\n(.*)$")
@@ -48,7 +48,7 @@ if(isa MATCHES "avx|neon" AND NOT written STREQUAL pinned)
     message(SEND_ERROR "--seed 7 writes\n${written}not\n${pinned}")
 endif()
 
-# A saved model writes the same text as before; a file that is cut, or longer, or none of its kind is refused.
+# A saved model writes the same text as before. A file that is shorter, longer or of another kind is refused.
 set(writes --generate 60 --seed 3 --prompt "It was" --top-k 9 --min-p 0.01 --temperature 0.9)
 train(--steps 30 --attention multimax,sparsemax --output multimax --mlp seglu --save "${WORK}/model" ${writes})
 if(NOT written MATCHES "^It was")

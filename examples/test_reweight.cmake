@@ -1,5 +1,5 @@
 # cmake -DPROGRAM=reweight -DDATA=examples/data -DWORK=directory -P test_reweight.cmake
-# reweight on files and on its standard input: what it prints, how it refuses, and what it leaves behind.
+# Tests what reweight prints for files and for its standard input, how it refuses input, and which files it leaves.
 cmake_minimum_required(VERSION 3.14)
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
@@ -225,7 +225,7 @@ endforeach()
 # ==== --svg
 set(svg "${WORK}/bars.svg")
 
-# drawn(MESSAGE PATTERN COUNT ...): so often the pattern occurs in the file.
+# drawn(MESSAGE PATTERN COUNT ...): the pattern occurs COUNT times in the file.
 function(drawn message)
     file(READ "${svg}" text)
     while(ARGN)
@@ -236,7 +236,7 @@ function(drawn message)
     endwhile()
 endfunction()
 
-# The directory holds the input, `names` and nothing else.
+# The directory holds the input, the given names and nothing else.
 function(leaves message)
     file(GLOB found RELATIVE "${WORK}" "${WORK}/*")
     same("${found}" "${ARGN}" "${message}")
@@ -266,7 +266,7 @@ drawn("all functions" "</svg>" 1 "softmax" 2 "tanhmax" 1 ">nan<" 36 "1000 column
       "of 6 neighbours" 1 "row 12" 1
       "row 13" 0 "3 more rows are not drawn" 1 "fill=\"#d55e00\"" 5)
 
-# ==== what only a shell can bring about
+# ==== cases that need a shell
 find_program(shell sh)
 if(UNIX AND shell)
     # shell_refuses(REGEX COMMAND): the command has the program as $0 and the input as $1.
@@ -284,7 +284,7 @@ if(UNIX AND shell)
     if(EXISTS /dev/full)
         shell_refuses("cannot write the results: " "\"$0\" \"$1\" >/dev/full")
         shell_refuses("cannot write the results: " "yes '1 2 3' | head -n 100000 | \"$0\" >/dev/full")
-        # By a link, which a program that replaced its target would break alone.
+        # A link: a program that replaces the file would break it.
         execute_process(COMMAND "${CMAKE_COMMAND}" -E create_symlink /dev/full "${svg}")
         shell_refuses("cannot write '[^']*bars.svg': " "\"$0\" --svg bars.svg \"$1\"")
         if(NOT IS_SYMLINK "${svg}")

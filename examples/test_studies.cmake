@@ -1,5 +1,5 @@
 # cmake -DTRAIN=train_digits -DSMOOTH=oversmoothing -DDATA=digits.csv -DWORK=directory -P test_studies.cmake
-# Each row of a study has the numbers of the one model whose options it stands for; oversmoothing draws and measures.
+# Each row of a study has the numbers of the model with the same options. oversmoothing measures and draws.
 cmake_minimum_required(VERSION 3.14)
 file(REMOVE_RECURSE "${WORK}")
 file(MAKE_DIRECTORY "${WORK}")
@@ -8,7 +8,7 @@ file(STRINGS "${DATA}" lines LIMIT_COUNT 60)
 string(REPLACE ";" "\n" lines "${lines}")
 file(WRITE "${WORK}/tiny.csv" "${lines}\n")
 
-# run(PROGRAM ARGUMENT...): what it prints goes to `output`; it must succeed and complain of nothing.
+# run(PROGRAM ARGUMENT...): stores the standard output in `output`. The program must succeed without a message.
 macro(run program)
     execute_process(COMMAND "${program}" ${ARGN} ${tiny} RESULT_VARIABLE status OUTPUT_VARIABLE output
                     ERROR_VARIABLE error)
@@ -18,7 +18,7 @@ macro(run program)
     endif()
 endmacro()
 
-# row(LABEL): the numbers behind it in `output` go to `row`, without the comparison with the first line.
+# row(LABEL): stores the numbers after the label in `row`, without the comparison with the first row.
 macro(row label)
     set(number "[-0-9.]+")
     if(output MATCHES "\n${label} +(${number}) +(${number}) +([-+]${number} +${number} +)?(${number} [^\n]*%)\n")
@@ -28,8 +28,8 @@ macro(row label)
     endif()
 endmacro()
 
-# study(NAME ROWS): the study runs and prints as many ROWS. same(LABEL FUNCTION OPTION...): the one with the LABEL has
-# the numbers of --attention FUNCTION OPTION..., and no other row of the study has.
+# study(NAME ROWS): runs the study, which must print this number of rows. same(LABEL FUNCTION OPTION...): the row with the
+# LABEL, and no other row of the study, has the numbers of --attention FUNCTION OPTION...
 function(study name rows)
     run("${TRAIN}" --study ${name})
     string(REGEX MATCHALL "[0-9] %\n" found "${output}")

@@ -1,6 +1,6 @@
 /*
  * train_digits.c: trains the small transformer of digits.h with each function in its attention, then with each loss in
- * its output layer, and prints what comes of it; or puts one question of the papers to many seeds (--study).
+ * its output layer, and prints the results; or answers one question of the papers with many seeds (--study).
  *
  *     cc -O2 -Iinclude examples/train_digits.c -o train_digits -lm
  *     ./train_digits --help
@@ -10,14 +10,14 @@
 #define PROGRAM "train_digits"
 #include "digits.h"
 
-#define METRIC_REFERENCE 0.01 /* of sparsity */
+#define METRIC_REFERENCE 0.01 /* reference of sparsity */
 
 /* ==== evaluation ================================================================================================== */
 
 enum { MAX_SEEDS = 20, MAX_EPOCHS = 200 };
 enum { ACCURACY, SPARSITY, MULTIMODALITY, ZEROS, SUPPORT, LOST, EXPLAINED, MEASURES = EXPLAINED + EXPLANATIONS };
 
-struct result { /* a row of a table: all seeds of one setup */
+struct result { /* one row of a table: one setup, all seeds */
     struct setup setup;
     double measure[MEASURES][MAX_SEEDS];
     double curve_loss[MAX_EPOCHS], curve_error[MAX_EPOCHS]; /* means over the seeds, after each epoch */
@@ -31,7 +31,7 @@ struct mean {
     double sum, count;
 };
 
-/* NaN comes from a row that has nothing to measure. */
+/* A row without anything to measure has NaN, which is left out. */
 static void mean_add(struct mean *mean, const double *value, size_t n) {
     for (size_t i = 0; i < n; ++i) {
         mean->sum += value[i] == value[i] ? value[i] : 0;
@@ -41,7 +41,7 @@ static void mean_add(struct mean *mean, const double *value, size_t n) {
 
 static double mean_value(struct mean mean) { return mean.count > 0 ? mean.sum / mean.count : 0; }
 
-/* The metrics of all rows of one layer. Scores are centred first: epsilon = 0 stands for the mean of the row. */
+/* The metrics of all rows of one layer. Scores are centred first, so that epsilon = 0 is the mean of the row. */
 static void measure_attention(struct mean measure[MEASURES], struct workspace *work, size_t l, mmax_shape s) {
     const float *x = work->stack.layer[l].score, *y = work->stack.layer[l].weight;
     float *centred = work->centred, *size = work->stack.back_score;
@@ -82,7 +82,7 @@ static void measure_output(struct mean measure[MEASURES], const struct model *mo
     }
 }
 
-/* Adds up the measures over the test images: of the output, and for a result those of the attention too. */
+/* Adds up the measures of the output over the test images; with a result also those of the attention. */
 static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct result *result) {
     memset(measure, 0, MEASURES * sizeof *measure);
     for (size_t i = 0, n; (n = forward_test_images(t, i)) > 0; i += n) {
@@ -100,7 +100,7 @@ static void evaluate(struct trainer *t, struct mean measure[MEASURES], struct re
 }
 
 /* The measures of explanations: means over the test images. */
-enum { EXPLAINING_EPOCHS = 13 }; /* epochs that take as long */
+enum { EXPLAINING_EPOCHS = 13 }; /* number of training epochs that take as long */
 static void evaluate_explanations(struct trainer *t, struct result *result, int seed) {
     double sum[EXPLANATIONS] = {0};
     uint64_t state = (uint64_t)seed;
@@ -242,7 +242,7 @@ static void print_layers(const struct result *result, int seeds, int scalar) {
 
 enum { PLOT_ROWS = 17, PLOT_COLUMNS = 36 };
 
-/* sigma (o) against the identity (.), both axes over the range of the scores; what lies outside is not drawn. */
+/* sigma (o) and the identity (.) over the range of the scores, on both axes. Points outside it are not drawn. */
 static void plot_modulator(char plot[PLOT_ROWS][PLOT_COLUMNS + 1], const mmax_multimax_params *p, float low,
                            float high) {
 
@@ -264,7 +264,7 @@ static void plot_modulator(char plot[PLOT_ROWS][PLOT_COLUMNS + 1], const mmax_mu
     }
 }
 
-/* Two layers side by side. */
+/* Prints two layers side by side. */
 static void print_modulators(const struct result *result) {
     char plot[2][PLOT_ROWS][PLOT_COLUMNS + 1], title[64];
     for (int first = 0; first < result->setup.layers; first += 2) {
@@ -295,7 +295,7 @@ static void svg_square(FILE *svg, double x, double y, double side, const char *f
     va_end(arguments);
 }
 
-/* 4 x 4 fields, in each a square whose area is the weight. */
+/* 4 x 4 fields; each has a square whose area is the weight. */
 static void svg_map(FILE *svg, double x, double y, double field, const float map[TOKENS]) {
     svg_square(svg, x, y, field * GRID, "fill=\"none\" stroke=\"" INK "\" stroke-opacity=\"0.5\" stroke-width=\"0.7\"");
     for (int t = 0; t < TOKENS; ++t) {
@@ -402,7 +402,7 @@ static void svg_training(FILE *svg, const struct result *result, int count, int 
     struct axis error = {420, 40, 300, 240, log10(least_error) - 0.1, 0, epochs};
     svg_begin(svg, 900, 310, by_head ? "Training by output layer" : "Training by attention function");
     fprintf(svg, "<g font-size=\"13\">\n");
-    svg_axis(svg, &loss, by_head ? "training loss (of each its own kind)" : "training loss");
+    svg_axis(svg, &loss, by_head ? "training loss (each output layer has its own)" : "training loss");
     svg_axis(svg, &error, "share of test images misread");
     for (int i = 0; i < count; ++i) {
         int kind = by_head ? result[i].setup.output : result[i].setup.attention;
@@ -431,12 +431,12 @@ static void write_svgs(const char *directory, const struct result *result, int f
 
 /* ==== studies ===================================================================================================== */
 
-/* One question of the papers: its rows, of which the first is what the others are compared with. */
+/* One question of the papers, as rows of a table. The other rows are compared with the first one. */
 enum { STUDY_TEMPERATURE, STUDY_TERMS, STUDY_WHERE, STUDY_DEPTH, STUDY_EXPLANATIONS, STUDIES, STUDY_ROWS = 8 };
 static const char *const study_name[] = {"temperature", "terms", "where", "depth", "explanations"};
 
 struct study {
-    int rows, seeds; /* seeds: as many as end within five minutes */
+    int rows, seeds; /* seeds: the default, which ends within five minutes */
     char label[STUDY_ROWS][48];
     struct setup setup[STUDY_ROWS];
 };
@@ -447,7 +447,7 @@ static struct setup *study_add(struct study *s, const struct setup *base, const 
     return &s->setup[s->rows++];
 }
 
-/* `base` has what the question leaves open; its attention and output are softmax. */
+/* `base` sets everything that the question leaves open; its attention and output are softmax. */
 static struct study study_of(int question, const struct setup *base) {
     static const double temperature[] = {1, 0.1, 0.5, 2, 10};
     static const char *const term_label[] = {"", "term b", "term d", "both terms"};
@@ -510,7 +510,7 @@ static void print_spread(const double *measure, const double *from, int seeds, d
     }
 }
 
-/* Trains row by row: TanhMax paper, Table 1. */
+/* Trains row by row, for Table 1 of the TanhMax paper. */
 static void run_explanations(struct trainer *t, const struct study *study, int seeds) {
     struct result *result = allocate(1, sizeof *result);
     t->explains = 1;
@@ -536,13 +536,13 @@ static void run_explanations(struct trainer *t, const struct study *study, int s
     free(result);
 }
 
-/* Trains row by row; `compared` is the row that the next ones are compared with, seed by seed. */
+/* Trains row by row. The next rows are compared with row `compared`, seed by seed. */
 static void run_study(struct trainer *t, const struct study *study, int question, int seeds) {
     struct result *result = allocate((size_t)study->rows, sizeof *result);
     printf("\n                           test accuracy   %s       sparsity    multi-modality   weights"
            "\n                                 %%               %%                                 that are 0"
            "\n                            mean    std    mean    std    mean    std    mean    std       mean\n",
-           question == STUDY_DEPTH ? "- softmax " : "- line one");
+           question == STUDY_DEPTH ? "vs softmax" : "vs row one");
     for (int r = 0; r < study->rows; ++r) {
         double(*measure)[MAX_SEEDS] = result[r].measure;
         int compared = question == STUDY_DEPTH ? r - r % 2 : 0;
@@ -586,37 +586,36 @@ static void run_study(struct trainer *t, const struct study *study, int question
 static const char usage[] =
     "usage: train_digits [options]\n"
     "\n"
-    "Trains a two-layer transformer on 1,437 images of digits and tests it on 360 others, first with each attention\n"
+    "Trains a two-layer transformer on 1,437 images of digits and tests it on 360 others: first with each attention\n"
     "function (output layer: softmax), then with each output layer (attention: softmax).\n"
     "\n"
-    "  --function LIST  softmax, multimax (order 2), evsoftmax, sparsemax, entmax15, tanhmax, topk:K, entmax:ALPHA,\n"
-    "                   entmax:learned, sigsoftmax, sparsehourglass:Q, with commas between them; or all, the first "
-    "six\n"
-    "                   (default), or none\n"
+    "  --function LIST  attention functions, separated by commas: softmax, multimax (order 2), evsoftmax, sparsemax,\n"
+    "                   entmax15, tanhmax, topk:K, entmax:ALPHA, entmax:learned, sigsoftmax, sparsehourglass:Q; or "
+    "all\n"
+    "                   (the first six, default), or none\n"
     "  --head NAME      output layer: softmax, multimax, evsoftmax, sparsemax, entmax15, all (default) or none\n"
     "  --svg DIR        write attention.svg, training.svg and heads.svg to DIR\n"
     "\n"
-    "Or one model, whose attention and output layer are chosen (the one that is not: softmax):\n"
+    "Or trains one model:\n"
     "\n"
-    "  --attention NAME, --output NAME\n"
+    "  --attention NAME, --output NAME   its attention and output layer (softmax)\n"
     "\n"
-    "Or one question of the papers, with 10 seeds (depth, explanations: 5), in less than five minutes:\n"
+    "Or answers one question of the papers with 10 seeds (depth, explanations: 5) in less than five minutes:\n"
     "\n"
     "  --study temperature   softmax at five temperatures and at a learned one\n"
     "  --study terms         each term of MultiMax alone and both, of order 1 and 2\n"
     "  --study where         MultiMax in the attention, the output layer, both\n"
     "  --study depth         softmax and MultiMax in 1, 2, 4 and 8 layers\n"
-    "  --study explanations  do the last layer's attention weights tell which tokens matter? All functions, in one "
-    "layer\n"
+    "  --study explanations  do the last layer's attention weights tell which tokens matter? (one layer)\n"
     "\n"
-    "With all of them:\n"
+    "Options for all of these:\n"
     "\n"
-    "  --order N        of MultiMax, 1 or 2 (2)\n"
-    "  --terms T        of MultiMax that are trained: b (small scores), d (large ones) or bd (bd)\n"
-    "  --temperature T  of the attention, 0.01 to 100, or learned: one a layer, from 1 on (1)\n"
-    "  --layers N       1 to 8 (2)\n"
+    "  --order N        order of MultiMax, 1 or 2 (2)\n"
+    "  --terms T        trained terms of MultiMax: b (small scores), d (large scores) or bd (bd)\n"
+    "  --temperature T  temperature of the attention, 0.01 to 100; or learned: one per layer, starting at 1 (1)\n"
+    "  --layers N       number of layers, 1 to 8 (2)\n"
     "  --seeds N        train with seeds 1 to N and give means (3)\n"
-    "  --epochs N       passes over the training images (7; with 25, half a point more of accuracy)\n"
+    "  --epochs N       passes over the training images (7; 25 give half a point more of accuracy)\n"
     "  --smoothing A    label smoothing, 0 to 0.99 (0.1)\n"
     "  --mixup A        blend images and targets in pairs, with shares from Beta(A, A), 0 to 1 (0: none)\n"
     "  --data FILE      the images (examples/data/digits.csv)\n"
@@ -624,24 +623,22 @@ static const char usage[] =
     "  --help           this text\n"
     "\n"
     "evsoftmax is trained with epsilon 1e-6 and tested with epsilon 0. Sparsity and multi-modality are the metrics of\n"
-    "the MultiMax paper, means over all rows of attention weights of the test images, with the row's mean score as\n"
-    "epsilon and 0.01 as the reference of sparsity; weights of tanhmax enter sparsity by their size. Times are\n"
-    "processor time: of a training step, and the attention function's share of it, forward and backward. All other\n"
-    "results are the same in every run.\n"
+    "the MultiMax paper: means over all rows of attention weights of the test images. Epsilon is the row's mean\n"
+    "score, the reference of sparsity is 0.01, and sparsity uses the size of tanhmax's weights. Times are processor\n"
+    "times of a training step and of the attention function in it, forward and backward. All other results are the\n"
+    "same in every run.\n"
     "\n"
-    "Explanations: the weight of a token is the mean over heads and queries. Its gradient is the size of that of the\n"
-    "likeliest class's probability by the token; its occlusion is what that probability loses when the token is "
-    "masked\n"
-    "in the attention. Signs of tanhmax count for occlusion alone. The change of the output is half the sum of |p' - "
-    "p|,\n"
-    "the median of 100 trials: each row of weights permuted, or random, from 0 to 1 (tanhmax: from -1 to 1), with the\n"
-    "sum of its sizes. All are means over the test images.\n"
+    "Explanations: the weight of a token is its mean over heads and queries. The gradient of a token is the norm of\n"
+    "the gradient of the likeliest class's probability. The occlusion of a token is the loss of that probability\n"
+    "when the attention masks the token; only here the signs of tanhmax count. The change of the output is half the\n"
+    "sum of |p' - p|, the median of 100 trials. A trial permutes each row of weights, or draws it from 0 to 1\n"
+    "(tanhmax: from -1 to 1) and keeps the sum of its sizes. All are means over the test images.\n"
     "\n"
     "Exit status 0, or 2 for a wrong option or file.\n";
 
 enum { ALL = FUNCTIONS };
 
-/* By its place in option_name; `given` has a bit for each. */
+/* Indices into option_name; `given` has a bit for each. */
 enum {
     FUNCTION,
     HEAD,
@@ -658,17 +655,19 @@ enum {
     SMOOTHING,
     MIXUP,
     DATA,
-    VALUED
+    VALUED,
+    QUICK = VALUED,
+    OPTIONS
 };
-static const char *const option_name[] = {"--function", "--head",   "--svg",       "--attention",   "--output",
-                                          "--study",    "--order",  "--terms",     "--temperature", "--layers",
-                                          "--seeds",    "--epochs", "--smoothing", "--mixup",       "--data"};
+static const char *const option_name[] = {
+    "--function",    "--head",   "--svg",   "--attention", "--output",    "--study", "--order", "--terms",
+    "--temperature", "--layers", "--seeds", "--epochs",    "--smoothing", "--mixup", "--data",  "--quick"};
 
 enum { MOST_CHOICES = 16 };
 struct options {
     const char *data_path, *svg_directory;
-    int functions, head;               /* head: ALL, NONE or one */
-    struct setup choice[MOST_CHOICES]; /* their attention alone */
+    int functions, head;               /* functions: the number of choices; head: ALL, NONE or one */
+    struct setup choice[MOST_CHOICES]; /* only the attention of each setup is used */
     int study, seeds, epochs;
     double smoothing, mixup;
     struct setup setup;
@@ -735,7 +734,7 @@ static void read_value(struct options *o, int which, const char *value) {
     o->given |= 1u << which;
 }
 
-/* Options that would have no effect. */
+/* Refuses options that would have no effect. */
 static void refuse_together(const struct options *o) {
     static const int varied[STUDIES] = {TEMPERATURE, TERMS, ATTENTION, DEPTH, ATTENTION};
     int single = was_given(o, ATTENTION) || was_given(o, LAST_LAYER);
@@ -749,41 +748,35 @@ static void refuse_together(const struct options *o) {
     if (was_given(o, STUDY)) {
         int i = varied[o->study];
         i = i == TERMS && was_given(o, ORDER) ? ORDER : i;
-        if (was_given(o, i)) { fail("--study %s tries all of %s itself", study_name[o->study], option_name[i]); }
+        if (was_given(o, i)) { fail("--study %s varies %s itself", study_name[o->study], option_name[i]); }
     }
     for (int i = ORDER; i <= TERMS; ++i) {
         if (was_given(o, i) && single && o->setup.attention != MULTIMAX && o->setup.output != MULTIMAX) {
-            fail("%s is of multimax, which is neither --attention nor --output", option_name[i]);
+            fail("%s needs multimax as --attention or --output", option_name[i]);
         }
     }
 }
 
 static void read_options(struct options *o, int argc, char **argv) {
-    for (int i = 1; i < argc; ++i) {
-        const char *value = NULL;
-        int which = 0;
-        while (which < VALUED && (value = option_value(argc, argv, &i, option_name[which])) == NULL) { ++which; }
-        if (value != NULL) {
-            read_value(o, which, value);
-        } else if (strcmp(argv[i], "--help") == 0) {
-            print_help(usage);
-        } else if (strcmp(argv[i], "--quick") == 0) {
+    const char *value;
+    for (int i = 0, which; (which = next_option(argc, argv, &i, option_name, OPTIONS, VALUED, usage, &value)) >= 0;) {
+        if (which == QUICK) {
             read_value(o, SEEDS, "1");
             read_value(o, EPOCHS, "5");
         } else {
-            fail("there is no option '%s'; see --help", argv[i]);
+            read_value(o, which, value);
         }
     }
     refuse_together(o);
 }
 
 static void print_title(const struct trainer *t, int seeds) {
-    printf("%lu images to train, %lu to test; %d seed(s), %d epoch(s), label smoothing %g, %s\n",
+    printf("%lu images for training, %lu for testing; %d seed(s), %d epoch(s), label smoothing %g, %s\n",
            (unsigned long)t->data.train_count, (unsigned long)(t->data.count - t->data.train_count), seeds, t->epochs,
            t->smoothing, mmax_isa_name(mmax_isa_active()));
 }
 
-/* One question, or the one model of --attention and --output as a table of one row. */
+/* One question as a table, or the one model of --attention and --output as a table of one row. */
 static void studies(struct trainer *t, const struct options *o) {
     char name[80];
     struct study study = {.seeds = 3};
@@ -817,7 +810,7 @@ static const struct result *result_of(const struct result *result, const struct 
     return NULL;
 }
 
-/* The first table and all that belongs to it. */
+/* The first table, with parameters and plots. */
 static void attention_table(struct trainer *t, struct result *result, const struct options *o) {
     struct setup setup = o->setup;
     const struct result *learned;
@@ -832,7 +825,7 @@ static void attention_table(struct trainer *t, struct result *result, const stru
     }
     for (int i = 0; i < o->functions; ++i) {
         if (o->choice[i].learn_alpha) {
-            printf("\nentmax:learned, from alpha 1.5 on\n");
+            printf("\nentmax:learned, which starts at alpha 1.5\n");
             print_layers(&result[i], o->seeds, ALPHA);
         }
     }
@@ -840,12 +833,12 @@ static void attention_table(struct trainer *t, struct result *result, const stru
     if (learned != NULL) {
         printf("\nMultiMax parameters, learned from the identity (t = 1, b = d = 0)\n");
         print_parameters(learned, 0, o->seeds);
-        printf("\nThe modulator sigma (o) and the identity (.), seed 1, over the range of the scaled test scores\n");
+        printf("\nThe modulator sigma (o) and the identity (.) over the range of the scaled test scores, seed 1\n");
         print_modulators(learned);
     }
 }
 
-/* The second table; `known` is the result with the softmax output layer if it is trained already, or NULL. */
+/* The second table; `known` is the result with the softmax output layer if the first table has it, or NULL. */
 static void head_table(struct trainer *t, struct result *result, const struct result *known, const struct options *o) {
     int count = 0;
     struct setup setup = o->setup;
@@ -902,7 +895,7 @@ int main(int argc, char **argv) {
     t->mixup = o.mixup;
     t->epochs = o.epochs;
     trainer_start(t, o.data_path);
-    if (o.svg_directory != NULL) { /* a wrong directory shows before the training */
+    if (o.svg_directory != NULL) { /* a wrong directory fails before the training */
         file_open_in(o.svg_directory, "training.svg");
         files_drop();
     }

@@ -1,12 +1,12 @@
 /*
  * transformer.h: the layers, the gradients and the optimiser that train_digits, oversmoothing and language share.
  *
- * Layers of multi-head attention and a two-layer perceptron, each behind a layer norm and with a residual connection.
- * All rows of attention scores of a batch (samples, heads, queries) go through the library in one call. All weights are
- * trained by Adam with weight decay; the MultiMax parameters and the temperature, one set a layer, start at the
- * identity, have no weight decay, and their gradient is clipped apart from that of the network.
+ * A layer has multi-head attention and a two-layer perceptron, each with a layer norm before it and a residual
+ * connection. One call of the library takes all rows of attention scores of a batch (samples, heads, queries). Adam
+ * with weight decay trains all weights. Each layer has its own MultiMax parameters and temperature: they start at the
+ * identity and have no weight decay, and their gradient is clipped separately.
  *
- * Whoever includes it has defined PROGRAM, the hyper-parameters (LEARNING_RATE, WARMUP_STEPS, WEIGHT_DECAY,
+ * Before the include, a program defines PROGRAM, the hyper-parameters (LEARNING_RATE, WARMUP_STEPS, WEIGHT_DECAY,
  * CLIP_NETWORK, CLIP_MODULATORS, and INPUT_BOUND of the first weights of the input matrix) and the constants TOKENS,
  * WIDTH, HEADS, HIDDEN, MAX_LAYERS, BATCH, CLASSES, INPUTS (rows of the input matrix) and CAUSAL (1: a token sees
  * itself and those before it).
@@ -20,14 +20,14 @@
 
 #include <time.h>
 
-/* The same bits on every machine: no product is fused with a sum unless the text says so. */
+/* The bits are the same on every machine: the compiler fuses no product with a sum. */
 #if defined(__clang__)
 #    pragma STDC FP_CONTRACT OFF
 #elif defined(__GNUC__) && defined(__FP_FAST_FMA)
 #    pragma GCC optimize("fp-contract=off")
 #endif
 
-/* The tests of gradients take doubles. */
+/* The tests of gradients use doubles. */
 #if defined(REAL_IS_DOUBLE)
 typedef double real;
 #    define MMAX(name)   mmax_##name##_f64
@@ -43,7 +43,7 @@ enum {
     ROWS = BATCH * TOKENS,
     QKV = 3 * WIDTH,
     SQUARE = TOKENS * TOKENS,       /* scores of one head */
-    SCORES = BATCH * HEADS * SQUARE /* of one layer */
+    SCORES = BATCH * HEADS * SQUARE /* scores of one layer */
 };
 
 #define EVSOFTMAX_EPSILON 1e-6 /* in training; 0 at inference */
@@ -93,7 +93,7 @@ static inline void add_rows(real *restrict c, const real *restrict b0, const rea
     for (size_t j = 0; j < n; ++j) { c[j] += a[0] * b0[j] + a[1] * b1[j] + a[2] * b2[j] + a[3] * b3[j]; }
 }
 
-/* Twice as wide where the processor can: the same sums in the same order, hence the same bits. */
+/* Processors with AVX2 use wider vectors: the same sums in the same order, hence the same bits. */
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) && !defined(__AVX2__)
 #    define WIDE __attribute__((target_clones("avx2", "default")))
@@ -102,8 +102,8 @@ static inline void add_rows(real *restrict c, const real *restrict b0, const rea
 #endif
 
 /*
- * c += a b; a is m x k, b is k x n. Four rows of b at a time, added to a block of rows of c that stays in the first
- * cache; the constant length 8 lets gcc -O2 use vector instructions.
+ * c += a b; a is m x k, b is k x n. Adds four rows of b at a time to a block of rows of c, which stays in the first
+ * cache. The constant length 8 lets gcc -O2 use vector instructions.
  */
 WIDE static void product(real *c, size_t c_row, struct view a, const real *b, size_t b_row, size_t m, size_t k,
                          size_t n) {
@@ -136,8 +136,8 @@ static inline void transpose(real *to, const real *from, size_t from_row, size_t
 /* ==== functions =================================================================================================== */
 
 /*
- * The first five are also output layers, the first six stand in every table of train_digits. Of the others some have a
- * parameter; the last four are baselines.h's.
+ * The first five are also output layers. The first six are in every table of train_digits. Some of the others have a
+ * parameter. The last four come from baselines.h.
  */
 enum { SOFTMAX, MULTIMAX, EVSOFTMAX, SPARSEMAX, ENTMAX15, TANHMAX, FUNCTIONS, HEAD_KINDS = TANHMAX, NONE = -1 };
 enum { TOPK = FUNCTIONS, ENTMAX, SIGSOFTMAX, SPARSEHOURGLASS, RELU, DOT, SIGMOID, COSFORMER, ALL_FUNCTIONS };
@@ -150,13 +150,14 @@ static const char *const function_name[] = {"softmax", "multimax", "evsoftmax", 
 /* ==== model ======================================================================================================= */
 
 /*
- * A set of scalars has MultiMax's eight, then temperature, alpha and AttnScale's lambda of each head. The attention of
- * layer l has set l, the output layer set OUTPUT, and SegLU in the perceptron of layer l set OUTPUT + 1 + l.
+ * A set of scalars has MultiMax's eight parameters, then temperature, alpha, and AttnScale's lambda of each head. The
+ * attention of layer l uses set l, the output layer uses set OUTPUT, SegLU in the perceptron of layer l uses OUTPUT + 1
+ * + l.
  */
 enum { WIDEST = (int)QKV > (int)HIDDEN ? (int)QKV : (int)HIDDEN, HEAT = 8, ALPHA, LAMBDA, SCALARS = LAMBDA + HEADS };
 enum { OUTPUT = MAX_LAYERS, MODULATORS = 2 * MAX_LAYERS + 1 };
 
-struct layer {                   /* of each matrix, the last row is the bias */
+struct layer {                   /* the last row of each matrix is the bias */
     real qkv[(WIDTH + 1) * QKV]; /* queries, keys, values; in each, head by head */
     real mix[(WIDTH + 1) * WIDTH];
     real up[(WIDTH + 1) * HIDDEN];
@@ -166,11 +167,11 @@ struct layer {                   /* of each matrix, the last row is the bias */
 struct network {
     real input[INPUTS * WIDTH], position[TOKENS * WIDTH], output[(WIDTH + 1) * CLASSES];
     struct layer layer[MAX_LAYERS];
-    real modulator[MODULATORS][SCALARS]; /* t_b, t_d, b, d, each of order 1 and 2, the logarithm of 1/temperature,
-                                            z of alpha = 1 + 1 / (1 + exp(-z)), and lambda of each head */
+    real modulator[MODULATORS][SCALARS]; /* t_b, t_d, b, d, each for orders 1 and 2; the logarithm of 1/temperature;
+                                            z, where alpha = 1 + 1 / (1 + exp(-z)); lambda of each head */
 };
 
-/* Values, gradients and moments of the optimiser: the same names, or one array. */
+/* Values, gradients and moments of the optimiser, by name or as one array. */
 union weights {
     struct network net;
     real all[sizeof(struct network) / sizeof(real)];
@@ -183,21 +184,20 @@ enum {
     BEFORE_MODULATORS = offsetof(struct network, modulator) / sizeof(real)
 };
 
-/* What a model is, apart from its weights. */
+/* The description of a model, without its weights. */
 enum { TERMS_B = 1, TERMS_D = 2, TERMS_BD = 3 };
 struct setup {
-    int attention, output;  /* which functions */
-    int order, terms;       /* of MultiMax, in both places */
-    int layers, learn_heat; /* learn_heat: the temperature of the attention is learned, from `temperature` on */
+    int attention, output;  /* their functions */
+    int order, terms;       /* of MultiMax, in attention and output */
+    int layers, learn_heat; /* learn_heat: the temperature of the attention is learned; it starts at `temperature` */
     double temperature;
-    int learn_alpha;  /* of entmax, a layer, from 1.5 on */
-    double parameter; /* of the attention: alpha of entmax, q of sparsehourglass, k of topk */
-    int by_layer;     /* each layer has a function of its own, in the place of `attention` */
+    int learn_alpha;  /* each layer learns the alpha of entmax; it starts at 1.5 */
+    double parameter; /* of the attention function: alpha of entmax, q of sparsehourglass, k of topk */
+    int by_layer;     /* each layer has its own function; `attention` is not used */
     int function[MAX_LAYERS];
-    int seglu;      /* SegLU in the place of ReLU; it begins as ReLU */
-    int attn_scale; /* softmax weights y become y + lambda (y - 1/n) (Wang et al., ICLR 2022) */
-    double
-        diversify; /* so many times the patch similarity of the last tokens is added to the loss (Gong et al. 2021) */
+    int seglu;        /* the perceptrons use SegLU instead of ReLU; it begins as ReLU */
+    int attn_scale;   /* softmax weights y become y + lambda (y - 1/n) (Wang et al., ICLR 2022) */
+    double diversify; /* factor of the last tokens' patch similarity, which is added to the loss (Gong et al. 2021) */
 };
 
 /* "entmax:1.25" */
@@ -229,7 +229,7 @@ static inline mmax_multimax_params params_of(const real scalar[SCALARS], int ord
     return p;
 }
 
-/* Terms and orders that are left out stay at the identity. */
+/* Terms and orders that are not trained stay at the identity. */
 static inline void add_grads(real scalar[SCALARS], const mmax_multimax_grads *g, const struct setup *setup) {
     for (size_t n = 0; n < (size_t)setup->order; ++n) {
         if ((setup->terms & TERMS_B) != 0) {
@@ -247,7 +247,7 @@ static inline void model_start(struct model *model, const struct setup *setup, u
     struct network *net = &model->value.net;
     memset(model, 0, sizeof *model);
     model->setup = *setup;
-    /* Uniform, with variance 1/inputs. */
+    /* uniform numbers with variance 1/inputs */
     random_fill(net->input, INPUTS * WIDTH, INPUT_BOUND, state);
     random_fill(net->position, TOKENS * WIDTH, 1, state);
     for (size_t l = 0; l < (size_t)setup->layers; ++l) {
@@ -266,7 +266,7 @@ static inline void model_start(struct model *model, const struct setup *setup, u
 
 /* ==== forward ===================================================================================================== */
 
-struct norm { /* what layer norm leaves for the way back */
+struct norm { /* results of a layer norm, which its gradient reads */
     real y[ROWS * WIDTH];
     real inverse[ROWS]; /* of the standard deviation */
 };
@@ -274,20 +274,20 @@ struct norm { /* what layer norm leaves for the way back */
 struct activations {
     struct norm norm1, norm2;
     real qkv[ROWS * QKV];
-    real score[SCORES], plain[SCORES], weight[SCORES]; /* sample, head, query, key; plain: weights before AttnScale */
+    real score[SCORES], plain[SCORES], weight[SCORES]; /* [sample][head][query][key]; plain: before AttnScale */
     real mixed[ROWS * WIDTH];
-    real up[ROWS * HIDDEN], hidden[ROWS * HIDDEN]; /* up: scores of SegLU */
+    real up[ROWS * HIDDEN], hidden[ROWS * HIDDEN]; /* up: inputs of SegLU */
 };
 
-/* What the layers leave for the way back, and room for it. */
+/* Results of the layers, and room for their gradients. */
 struct stack {
     struct activations layer[MAX_LAYERS];
-    real tokens[MAX_LAYERS + 1][ROWS * WIDTH]; /* the residual stream before, between and behind the layers */
+    real tokens[MAX_LAYERS + 1][ROWS * WIDTH]; /* the residual stream before, between and after the layers */
     struct norm norm;
     real stream[ROWS * WIDTH];                         /* the gradient of the residual stream */
     real back[ROWS * WIDEST], back_norm[ROWS * WIDTH]; /* gradients inside a layer */
     real back_score[SCORES], turned[WIDEST * WIDEST];
-    uint32_t ends[BATCH * HEADS * TOKENS]; /* of causal rows */
+    uint32_t ends[BATCH * HEADS * TOKENS]; /* ends of causal rows */
     double seconds_in_function;
 };
 
@@ -322,7 +322,7 @@ static inline void add_linear(real *y, const real *x, const real *matrix, size_t
     product(y, out, rows_of(x, in), matrix, out, rows, in, out);
 }
 
-/* Layer norm without gain and bias: the linear layer behind it has both. */
+/* Layer norm without gain and bias: the next linear layer has both. */
 static inline void normalise(struct norm *norm, const real *x, size_t rows) {
     for (size_t r = 0; r < rows; ++r) {
         const real *in = x + r * WIDTH;
@@ -352,8 +352,8 @@ static inline mmax_shape score_shape(const struct model *model, struct stack *wo
 }
 
 /*
- * Heads are counted through all samples of a batch. Where one begins in the queries (the keys are WIDTH further, the
- * values 2 WIDTH) and in the mixed values; its scores begin at head * SQUARE.
+ * The first element of a head in the queries and in the mixed values. Its keys are WIDTH further, its values 2 WIDTH;
+ * its scores begin at head * SQUARE. `head` counts through all samples of a batch.
  */
 static inline size_t query_place(size_t head) { return head / HEADS * TOKENS * QKV + head % HEADS * HEAD_DIM; }
 
@@ -381,7 +381,7 @@ static inline void attention_forward(const struct model *model, struct stack *wo
     }
 }
 
-/* The perceptron's function, in place but for SegLU. */
+/* The perceptron's function. ReLU works in place. */
 static inline void activate(const struct model *model, struct activations *a, size_t l, size_t rows) {
     if (model->setup.seglu) {
         mmax_multimax_params p = params_of(model->value.net.modulator[OUTPUT + 1 + l], model->setup.order);
@@ -392,7 +392,7 @@ static inline void activate(const struct model *model, struct activations *a, si
     }
 }
 
-/* What layer l makes of its attention weights: the tokens behind it. */
+/* The tokens after layer l, from its attention weights. */
 static inline void forward_from_weights(const struct model *model, struct stack *work, size_t l, size_t n) {
     const struct layer *layer = &model->value.net.layer[l];
     struct activations *a = &work->layer[l];
@@ -412,14 +412,14 @@ static inline void forward_from_weights(const struct model *model, struct stack 
     add_linear(x, a->hidden, layer->down, rows, HIDDEN, WIDTH);
 }
 
-/* Where queries and keys (x) are below 0, y becomes 0: they themselves, or their gradient. */
+/* Sets y to 0 where the queries and keys x are below 0; y is x or its gradient. */
 static inline void cut_below_zero(real *y, const real *x, size_t rows) {
     for (size_t r = 0; r < rows; ++r) {
         for (size_t j = r * QKV; j < r * QKV + 2 * WIDTH; ++j) { y[j] = x[j] > 0 ? y[j] : 0; }
     }
 }
 
-/* From the tokens before the first layer to the norm of those behind the last, for n samples. */
+/* All layers for n samples: from the tokens before the first layer to the norm of the tokens after the last. */
 static inline void forward_layers(const struct model *model, struct stack *work, size_t n, int training) {
     size_t rows = n * TOKENS, layers = (size_t)model->setup.layers;
     for (size_t l = 0; l < layers; ++l) {
@@ -436,7 +436,7 @@ static inline void forward_layers(const struct model *model, struct stack *work,
 
 /* ==== backward ==================================================================================================== */
 
-/* The gradient of the scores takes the place of that of the weights. */
+/* Turns the gradient of the weights into the gradient of the scores, in place. */
 static inline void apply_backward(struct model *model, struct stack *work, size_t l, size_t n) {
     const struct activations *a = &work->layer[l];
     const real *x = a->score, *y = model->setup.attn_scale ? a->plain : a->weight;
@@ -469,11 +469,11 @@ static inline void apply_backward(struct model *model, struct stack *work, size_
     /* d loss / d log(scale) = sum of the scores times their gradients, for every function */
     for (size_t i = 0; i < s.rows * s.cols && model->setup.learn_heat; ++i) { heat += (double)g[i] * (double)x[i]; }
     to[HEAT] += (real)heat;
-    slope = (parameter - 1) * (2 - parameter); /* of alpha, with respect to its z */
+    slope = (parameter - 1) * (2 - parameter); /* d alpha / d z */
     to[ALPHA] += (real)(alpha * slope);
 }
 
-/* Adds to the gradient of matrix and bias, writes that of x. */
+/* Adds to the gradient of matrix and bias; writes the gradient of x. */
 static inline void linear_backward(real *gx, real *g_matrix, const real *gy, const real *x, const real *matrix,
                                    real *turned, size_t rows, size_t in, size_t out) {
     for (size_t r = 0; r < rows; ++r) {
@@ -498,7 +498,7 @@ static inline void normalise_backward(real *gx, const real *gy, const struct nor
     }
 }
 
-/* From the gradient of `mixed`, in back_norm, to that of queries, keys and values, in back. */
+/* The gradient of queries, keys and values, in back, from the gradient of `mixed`, in back_norm. */
 static inline void attention_backward(struct model *model, struct stack *work, size_t l, size_t n) {
     const struct activations *a = &work->layer[l];
     clear(work->back_score, n * HEADS * SQUARE);
@@ -520,7 +520,7 @@ static inline void attention_backward(struct model *model, struct stack *work, s
     }
 }
 
-/* The gradient of the perceptron's scores takes the place of that of its hidden values. */
+/* Turns the gradient of the perceptron's hidden values into the gradient of their inputs, in place. */
 static inline void activate_backward(struct model *model, real *g, const struct activations *a, size_t l, size_t rows) {
     if (model->setup.seglu) {
         mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
@@ -532,7 +532,7 @@ static inline void activate_backward(struct model *model, real *g, const struct 
     }
 }
 
-/* From the gradient of the last norm, in back_norm, to that of the tokens before the first layer, in stream. */
+/* The gradient of the tokens before the first layer, in stream, from the gradient of the last norm, in back_norm. */
 static inline void backward_layers(struct model *model, struct stack *work, size_t n) {
     size_t rows = n * TOKENS, layers = (size_t)model->setup.layers;
     real *g = work->stream, *back = work->back, *back_norm = work->back_norm, *turned = work->turned;
@@ -561,7 +561,7 @@ static inline void backward_layers(struct model *model, struct stack *work, size
 /* ==== optimiser =================================================================================================== */
 
 /*
- * Adam with decoupled weight decay (Loshchilov, Hutter 2019) on the weights first to last - 1; clips their gradient.
+ * Adam with decoupled weight decay (Loshchilov, Hutter 2019) for the weights first to last - 1; clips their gradient.
  * correct: 1 - 0.9^step and 1 - 0.99^step
  */
 static inline void update(struct model *model, size_t first, size_t last, double rate, double decay, double clip,
@@ -580,7 +580,7 @@ static inline void update(struct model *model, size_t first, size_t last, double
     }
 }
 
-/* A linear warm-up, then a linear way down to 0. */
+/* A linear warm-up, then a linear decay to 0. */
 static inline double learning_rate(size_t step, size_t steps) {
     double up = (double)step / WARMUP_STEPS, down = (double)(steps + 1 - step) / (double)steps;
     return LEARNING_RATE * (up < down ? up : down);
@@ -595,7 +595,7 @@ static inline void clear_gradient(struct model *model) {
     clear(model->gradient.all + BEFORE_MODULATORS, ALL_WEIGHTS - BEFORE_MODULATORS);
 }
 
-/* One of `steps` steps; decayed: 0.9^step and 0.99^step, this one counted. */
+/* One of `steps` steps; decayed: 0.9^step and 0.99^step, where step counts this one. */
 static inline void optimise(struct model *model, const double decayed[2], size_t steps) {
     const double rate = learning_rate(model->steps, steps), correct[2] = {1 - decayed[0], 1 - decayed[1]};
     update(model, 0, network_weights(model), rate, WEIGHT_DECAY, CLIP_NETWORK, correct);
@@ -604,14 +604,14 @@ static inline void optimise(struct model *model, const double decayed[2], size_t
 
 /* ==== progress, means over seeds ================================================================================== */
 
-/* The time since the start: of the processor, or by the clock, which counts whole seconds, where others use it, too. */
+/* The processor time since the start; or the time by the clock, in whole seconds, if others use the processor, too. */
 static inline double seconds_since(time_t begun, time_t now) {
     double by_clock = difftime(now, begun), used = seconds();
     return by_clock > used + 1 ? by_clock : used;
 }
 
-/* One line on a terminal, drawn anew at most once a second; nothing in a pipe. done: the share of all work. The time left
- * is shown after 3 s. */
+/* Draws one line on a terminal, at most once a second, and nothing in a pipe. `done` is the share of all work. From 3 s
+ * on the line shows the time left. */
 static inline void progress_line(const char *text, time_t begun, time_t *drawn, double done) {
     time_t now = time(NULL);
     if (STDERR_IS_TERMINAL() && now != *drawn) {
@@ -632,7 +632,7 @@ struct spread {
     double mean, std;
 };
 
-/* Of measure[i] over the seeds; with `from`, of measure[i] - from[i]: both have the same first weights and images. */
+/* Mean and deviation of measure[i] over the seeds; with `from`, of measure[i] - from[i], which has the same seed. */
 static inline struct spread spread_of(const double *measure, const double *from, int seeds) {
     struct spread s = {0, 0};
     for (int i = 0; i < seeds; ++i) { s.mean += (measure[i] - (from != NULL ? from[i] : 0)) / seeds; }

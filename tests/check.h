@@ -44,7 +44,7 @@ static int check_begin(const char *title) {
     return 1;
 }
 
-/* Returns whether this failure is still to be explained. */
+/* Returns whether to print this failure. */
 static int check_fail(const char *file, int line, const char *condition) {
     ++check_failed;
     if (++check_failed_here > 10) { return 0; }

@@ -35,12 +35,14 @@ typedef struct call {
     mmax_targets t;
     mmax_shape s;
     struct {
-        double *gradient;  /* of epsilon as alpha or q, or NULL */
-        const double *lse; /* of sink_gradient, or NULL */
-        size_t k;          /* of topk and topk_select */
-        uint32_t *index;
+        double *gradient;   /* of epsilon as alpha or q, or NULL */
+        const double *lse;  /* of sink_gradient, or NULL */
+        size_t k;           /* of topk and topk_select */
+        uint32_t *index;    /* of topk_select and sample */
+        const void *prefer; /* of topk_select, or NULL */
         int over_all;
-        uint64_t seed, first_row; /* of gumbel */
+        uint64_t seed, first_row; /* of gumbel and sample */
+        mmax_truncation cut;      /* of truncate and sample */
     } own;                        /* of some functions */
 } call;
 
@@ -61,10 +63,12 @@ enum trait {
     PER_HEAD = 2048,    /* adds to one value a head */
     HAS_CAP = 4096,     /* epsilon is a cap: above 0 */
     TAKES_SINKS = 8192,
-    SELECTS = 16384,      /* of equal entries some have weight, others none */
+    SELECTS = 16384,      /* of equal entries only the first may have weight */
     HAS_GRADIENT = 32768, /* backward: of epsilon, too; either output may be NULL */
-    HAS_INDEX = 65536,    /* topk_select: OUT is rows x k, contiguous, and there is an index; either may be NULL */
+    HAS_INDEX = 65536,    /* topk_select: OUT is rows x k, contiguous, and there is an index; either may be NULL.
+                             sample: an index a row, no OUT */
     BY_PLACE = 131072,    /* gumbel: an entry depends on its column */
+    HAS_CUT = 262144,     /* truncate and sample: own.cut */
     FORWARD_ARRAYS = HAS_OUT | HAS_X,
     BACKWARD_ARRAYS = HAS_OUT | HAS_GY | HAS_Y,
     METRIC_ARRAYS = HAS_Y | HAS_X | HAS_EPSILON
@@ -175,7 +179,7 @@ OTHER_ADAPTERS(f64)
         FUNCTION("multimodality", T, z, METRIC, METRIC_ARRAYS, 0, 0, multimodality, softmax),                         \
         FUNCTION("sparsity", T, z, METRIC, METRIC_ARRAYS | HAS_REFERENCE, 0, 0, sparsity, softmax)
 
-/* For programs that ask for them: those with tests of their own, test_topk.c and test_more.c. */
+/* Functions with tests of their own, test_topk.c and test_more.c, for programs that ask for them. */
 #if defined(WITH_MORE_FUNCTIONS)
 #    define OTHER_FUNCTIONS(T, z)                                                                                      \
         , FUNCTION("topk(4)", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS, 0, 0, topk, topk),                \
@@ -202,7 +206,7 @@ static const function functions[] = {FUNCTIONS(f32, 4) OTHER_FUNCTIONS(f32, 4),
 #define COUNT(a)             (sizeof(a) / sizeof(a)[0])
 #define FOR_EACH_FUNCTION(f) for (const function *f = functions; f < functions + COUNT(functions); ++f)
 
-/* What belongs to attention is apart: functions that are variants of others, elementwise, or add to a value a head. */
+/* Functions of attention: variants of others, elementwise ones, and those that add to one value a head. */
 #define MORE_ADAPTERS(T)                                                               \
     ADAPTER(softmax_lse, T, c->array[OUT], c->per_row, c->array[X], c->s)              \
     ADAPTER(multimax_lse, T, c->array[OUT], c->per_row, c->array[X], c->p, c->s)       \
@@ -226,6 +230,34 @@ MORE_ADAPTERS(f64)
         FUNCTION("sink_gradient", T, z, METRIC, HAS_GY | HAS_Y | PER_HEAD | TAKES_SINKS, 0, 0, sink_gradient, softmax)
 static const function more_functions[] = {MORE(f32, 4), MORE(f64, 8)};
 #define FOR_EACH_MORE(f) for (const function *f = more_functions; f < more_functions + COUNT(more_functions); ++f)
+
+/* Functions whose arguments no other has: choices, and seeds. */
+#define UNLIKE_ADAPTERS(T)                                                                                            \
+    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], c->own.prefer, c->own.k, c->own.over_all, c->s) \
+    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)                                            \
+    ADAPTER(truncate, T, c->array[OUT], c->array[X], c->own.cut, c->s)                                                \
+    ADAPTER(sample, T, c->own.index, c->per_row, c->array[X], c->own.cut, c->own.seed, c->own.first_row, c->s)
+UNLIKE_ADAPTERS(f32)
+UNLIKE_ADAPTERS(f64)
+#define UNLIKE(T, z)                                                                                          \
+    FUNCTION("topk_select", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, topk_select, topk),              \
+        FUNCTION("gumbel", T, z, FORWARD, HAS_OUT | BY_PLACE, 0, 0, gumbel, gumbel),                          \
+        FUNCTION("truncate", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS | HAS_CUT, 0, 0, truncate, \
+                 truncate),                                                                                   \
+        FUNCTION("sample", T, z, FORWARD, HAS_X | HAS_INDEX | HAS_CUT, 0, 0, sample, truncate)
+static const function unlike_functions[] = {UNLIKE(f32, 4), UNLIKE(f64, 8)};
+
+/* All functions with a shape, by number. */
+enum {
+    TABLED = COUNT(functions),
+    MORE_TABLED = COUNT(more_functions),
+    ALL = TABLED + MORE_TABLED + COUNT(unlike_functions)
+};
+static inline const function *any_function(size_t i) {
+    return i < TABLED                 ? &functions[i]
+           : i < TABLED + MORE_TABLED ? &more_functions[i - TABLED]
+                                      : &unlike_functions[i - TABLED - MORE_TABLED];
+}
 
 static inline const function *function_named(const char *name) {
     FOR_EACH_FUNCTION(f) {
@@ -255,7 +287,7 @@ static inline int next_isa(int isa) {
 }
 #define FOR_EACH_ISA(isa) for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT; isa = next_isa(isa))
 
-/* Whether its bits are those of every other one with fused multiply-add. */
+/* Whether it gives the bits of all instruction sets with fused multiply-add. */
 static inline int uses_fma(int isa) {
 #if defined(__FAST_MATH__)
     return isa < 0; /* bits may differ */
@@ -272,7 +304,7 @@ static inline int uses_fma(int isa) {
 #ifndef LENGTH_STEP
 #    define LENGTH_STEP 1
 #endif
-/* Of combinations, whose number is no multiple of 7. */
+/* The step over combinations, whose number is no multiple of 7. */
 #define CASE_STEP (LENGTH_STEP < 5 ? 1u : 7u)
 /* Round the lanes of every instruction set: single vectors, virtual lanes of 16 and 32, blocks of 128. */
 #if LENGTH_STEP < 5
@@ -454,7 +486,7 @@ static const mmax_multimax_params params_of_order[3] = {{0, {1, 1}, {1, 1}, {0, 
                                                         {2, {1.75, 1.125}, {0.5, 0.9375}, {-0.25, -0.75}, {0.5, 1.25}}};
 
 #define MAX_ROWS    32  /* side by side */
-#define MOST_ROWS   100 /* whose gradients of parameters add up */
+#define MOST_ROWS   100 /* over which gradients of parameters add up */
 #define MAX_ENTRIES 131072
 
 /* The arrays that call_of() points to: no call touches an entry beyond (rows - 1) * stride + cols. */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* "LABEL v v ... v"; whether that is what comes next. */
+/* Reads "LABEL v v ... v"; returns whether that comes next. */
 static int read_values(FILE *in, const char *label, double *v, size_t n) {
     char word[16];
     if (fscanf(in, "%15s", word) != 1 || strcmp(word, label) != 0) { return 0; }

@@ -12,7 +12,7 @@
 #endif
 #define LONG_BLOCK(f) ((f)->size == 4 ? 2048u : 1024u)
 
-/* Scores of a block are above those of the block before by `step`, from block `at` on only where that is not 0. */
+/* The scores of each block are `step` above those of the block before, only from block `at` on if that is not 0. */
 typedef struct long_law {
     double step;
     size_t at;

@@ -126,9 +126,9 @@ static inline int is_masked(score s) { return s.hi == -INFINITY; }
 
 /* One max term of sigma: (1-t_b) max(b-s,0)^n or (t_d-1) max(s-d,0)^n. */
 typedef struct sigma_term {
-    wide coefficient, unit; /* unit: what the rounding error of the coefficient is relative to */
+    wide coefficient, unit; /* unit: the magnitude to which the coefficient's rounding error is relative */
     wide q, side;           /* the max, and its derivative with respect to s: -1 or 1; 0 beyond the kink and at it */
-    wide q_unit;            /* what the rounding error of q is relative to */
+    wide q_unit;            /* the magnitude to which q's rounding error is relative */
 } sigma_term;
 
 /* k = 0 and 1: t_b and b of order 1 and 2; k = 2 and 3: t_d and d. */
@@ -195,7 +195,7 @@ static inline score oracle_score(const oracle *o, double x, double scale) {
     return s;
 }
 
-/* What is normalised: s, sigma(s), or log(exp(s) sigmoid(s)). */
+/* The normalised score: s, sigma(s), or log(exp(s) sigmoid(s)). */
 static inline score normalised_score(const oracle *o, score s) {
     if (o->f == SIGSOFTMAX && !is_masked(s)) {
         const score twice = {2 * s.hi, 2 * s.lo}, beyond = {log1pl(expl(-fabsl(s.hi))), 0};
@@ -245,6 +245,34 @@ static inline void oracle_keep(const oracle *o, wide *y, const score *s, size_t 
     free(order);
 }
 
+/* Truncation: how many entries of the order are kept, at least and at most, which differ by rounding alone. */
+static inline void oracle_truncation(size_t *least, size_t *most, const mmax_truncation *c, const score *s,
+                                     const size_t *order, size_t active, wide slack) {
+    const size_t k = c->k && c->k < active ? c->k : active, keep = c->keep > active ? active : c->keep ? c->keep : 1;
+    wide *const d = malloc(active * sizeof *d), max = s[order[0]].hi;
+    wide mean = 0, square = 0, all = 0;
+    for (size_t j = 0; j < active; ++j) {
+        d[j] = (s[order[j]].hi - max) + (s[order[j]].lo - s[order[0]].lo);
+        mean += d[j] / (wide)active;
+    }
+    for (size_t j = 0; j < active; ++j) { square += (d[j] - mean) * (d[j] - mean) / (wide)active; }
+    for (size_t j = 0; j < k; ++j) { all += expl(d[j]); }
+    for (int side = -1; side <= 1; side += 2) {
+        const wide sd = sqrtl(square), low = -(wide)c->deviations * sd - side * (2 + (wide)c->deviations) * sd * slack;
+        const wide low_p = c->min_p > 0 ? logl(c->min_p) * (1 + side * slack) - side * slack : -INFINITY;
+        size_t kept, j = 0;
+        wide sum = 0;
+        while (j < k && (!(c->deviations > 0) || d[j] >= low) && d[j] >= low_p) { ++j; }
+        kept = j > 0 ? j : 1;
+        for (j = 0; c->top_p > 0 && c->top_p < 1 && j < kept; ++j) {
+            sum += expl(d[j]);
+            if (sum >= (wide)c->top_p * all + side * slack * all) { kept = j + 1; }
+        }
+        *(side < 0 ? least : most) = kept < keep ? keep : kept;
+    }
+    free(d);
+}
+
 /* entmax, u = alpha - 1 > 1: the lowest entry for which those above it, with nothing left for itself, have a sum below 1 */
 static inline score oracle_base(const score *s, size_t n, wide u) {
     size_t *const order = malloc((n + 1) * sizeof *order), low = 0, high = oracle_order(order, s, n);
@@ -280,7 +308,7 @@ static inline void oracle_entmax(const oracle *o, wide *y, const score *s, size_
 /* The largest relative error of a weight above 1e-6, as the header states it. */
 static inline wide oracle_entmax_bound(wide alpha, double eps, wide y) {
     const wide u = alpha - 1;
-    if (u == 0 || u == 0.5L || u == 1) { return 8 * eps / y; } /* those of other functions */
+    if (u == 0 || u == 0.5L || u == 1) { return 8 * eps / y; } /* the gradients of other functions */
     return eps > 1e-10 && u <= 1
                ? eps
                : (wide)ORACLE_SLACK * ((eps > 1e-10 ? eps : 2e-14) + 1e-15 / (u <= 1 ? fminl(1, u * powl(y, u)) : y));
@@ -526,7 +554,7 @@ static inline wide oracle_multimodality(const wide *y, const wide *x, size_t n, 
     return 1 - sum / (wide)*count;
 }
 
-/* Definition 3.3. A reference of 0 is one that has underflowed. */
+/* Definition 3.3. A reference of 0 has underflowed. */
 static inline wide oracle_sparsity(const wide *y, const wide *x, size_t n, double epsilon, wide reference,
                                    size_t *count) {
     wide sum = 0;

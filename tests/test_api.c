@@ -123,7 +123,7 @@ static void test_params(void) {
                     for (int garbage = 0; garbage < 2; ++garbage) {
                         call c = call_of(f, 1, 70, NORMAL_1, 63);
                         c.p = &p;
-                        /* -0: a sum of nothing would change it, too */
+                        /* -0: adding an empty sum would change it, too */
                         gp_storage.t_b[1] = gp_storage.t_d[1] = gp_storage.b[1] = gp_storage.d[1] = -0.0;
                         if (garbage) { p.t_b[1] = p.t_d[1] = p.b[1] = p.d[1] = double_of(0x7ff8000000000000); }
                         make_y(f, &c);
@@ -163,7 +163,7 @@ static void test_params(void) {
                         for (size_t k = 0; k < GRADIENTS; ++k) { apart[k] += one_row[k]; }
                     }
                     for (size_t k = 0; k < GRADIENTS; ++k) {
-                        /* A few rows are added up in the type: a rounding of their 200 terms is some 1e-6 in f32. */
+                        /* The sums of a few rows are in the type: the roundings of 200 terms are some 1e-6 in f32. */
                         double noise = f->size == sizeof(float) ? 1e-6 : 2e-15;
                         CHECK(fabs(before + apart[k] - together[k]) <= noise * (1 + fabs(together[k])),
                               "%s: gradient %u: %.17g, not %.17g", f->name, (unsigned)k, together[k],

@@ -1,5 +1,5 @@
 /*
- * test_attention.c: what engines add to a row of scores and to its training: scales, biases, slopes, sinks, finite masks
+ * test_attention.c: attention inputs and training inputs: scales, biases, slopes, sinks, finite masks
  * and starts, log-sum-exp and its joining, the gradients of scales and sinks, soft caps; weights and distributions as
  * targets. Everything is compared with the formulas in long double and their finite differences, written here anew.
  * Arguments: a folder with softmax_scale.txt and softmax_sink.txt.
@@ -12,7 +12,7 @@
 
 typedef long double wide;
 
-/* Where long double is double, or its functions are, results in double cannot be told better than this. */
+/* Tolerances of f64 are multiplied by this where long double, or its functions, have the precision of double. */
 #if defined(__EMSCRIPTEN__)
 #    define SLACK 64.0
 #else
@@ -45,7 +45,7 @@ static int takes_sinks(const function *f) { return has(f, TAKES_SINKS) && f->kin
 typedef enum formula { SOFTMAX, MULTIMAX, SPARSEMAX, ENTMAX15, EVSOFTMAX, TANHMAX, SEGLU, FORMULAS } formula;
 typedef enum entry_kind { OUTSIDE, MASK, ACTIVE } entry_kind;
 
-/* Everything that makes a row, and what the formula gives. */
+/* The inputs of a row, and the result of the formula. */
 static struct {
     formula f;
     int logarithm, order, has_bias;
@@ -109,7 +109,7 @@ static void threshold(void) {
     }
 }
 
-/* The formula itself. R.y of masked entries and others that do not count: 0. */
+/* The formula. R.y is 0 for masked entries and others that do not count. */
 static void evaluate(void) {
     wide z = 0;
     R.sides = 0;
@@ -167,9 +167,9 @@ static void evaluate(void) {
     }
 }
 
-/* ==== what roundings in T come to ==== */
+/* ==== bounds of rounding errors in T ==== */
 
-/* Of entry i: what rounding errors of the score, of sigma, of its slope and of its derivatives are relative to. */
+/* The magnitudes, for entry i, to which rounding errors of the score, sigma, its slope and its derivatives are relative. */
 typedef struct unit {
     wide score, slope, par[PARAMETERS];
 } unit;
@@ -195,7 +195,7 @@ static unit unit_of(size_t i) {
     return u;
 }
 
-/* In units of eps, relative: what scores of the row that are rounded do to every weight; largest[0] the worst of them. */
+/* The relative error of every weight, in units of eps, that comes from rounding the row's scores; largest[0] is the worst. */
 static wide average_unit(wide *largest_unit) {
     wide mean = 0, most = 0;
     for (size_t i = 0; i < R.n; ++i) {
@@ -216,7 +216,7 @@ static wide average_unit(wide *largest_unit) {
 
 #define SCORE_ROUNDINGS 4
 
-/* How far entry i of the result may be from R.y[i]. */
+/* The largest allowed distance of result entry i from R.y[i]. */
 static wide tolerance_of(const function *f, size_t i, wide mean, wide most) {
     wide eps = ANY_ROUNDING(f), y = fabsl(R.y[i]), u = unit_of(i).score;
     switch (R.f) {
@@ -358,7 +358,7 @@ static entry_kind kind_of(size_t r, size_t i) {
     return ACTIVE;
 }
 
-/* Fills P: random rows, of which some are empty where something can make them so; NaN wherever nothing is to be read. */
+/* Fills P with random rows, some of them empty where the options allow it. Entries that must not be read are NaN. */
 static void make(const function *f, size_t cols, unsigned on, uint64_t seed) {
     static const double masked_at[] = {-1e4, -1e9, -FLT_MAX};
     static const double scales[HEADS] = {0.7, 1.9, 0.3}, slopes[HEADS] = {-0.7, 0, 1.25};
@@ -461,7 +461,7 @@ static uint64_t idle_bits(const function *f, entry_kind k) {
 
 static size_t out_room(void) { return (at(OUT, ROWS - 1, P.c.s.cols)) * P.f->size; }
 
-/* Also between rows nothing is written: the bytes there stay. */
+/* The bytes between rows must stay as they are. */
 static void clear_out(void) { memset(storage[OUT], 0x5a, at(OUT, ROWS, 0) * P.f->size); }
 
 static void check_gaps(const char *what) {
@@ -665,7 +665,7 @@ static void check_forward(const function *f, size_t cols, unsigned on, uint64_t 
     }
 }
 
-/* A log-sum-exp without y: one part of a row alone is active, then all are and that one holds a NaN. */
+/* A log-sum-exp without y: first only one part of the row is active, then all are, and that part holds a NaN. */
 static void check_parts_of_lse(void) {
     enum { N = 5000, PART = 1250 };
     static float x[N], y[N], bias[N];
@@ -730,7 +730,7 @@ static void forward_function(const function *f) {
 
 static unsigned long differences, differences_skipped;
 
-/* Sums over a row of what its gradients are added up from; y_error[i] is what the rounding of y does to its root. */
+/* Sums over a row of the terms of its gradients; y_error[i] is the error of the root of y that comes from rounding y. */
 static struct { wide dot, norm, mean, sum_gy, shaken, y_error[LONGEST]; } G;
 
 static void gradient_sums(void) {
@@ -755,8 +755,8 @@ static void gradient_sums(void) {
     }
 }
 
-/* What roundings of the gradient of normalised score i are relative to, but for sigma's slope and the scale; *extra is
- * what the rounding of y does to entmax15. */
+/* The magnitude to which roundings of the gradient of normalised score i are relative, without sigma's slope and the
+ * scale; *extra is the effect of the rounding of y on entmax15. */
 static wide gradient_unit(size_t i, wide *extra) {
     wide own = fabsl(R.gy[i]);
     *extra = 0;
@@ -965,7 +965,7 @@ static void check_backward(const function *f, size_t cols, unsigned on, uint64_t
         check_gx(storage[OUT], gx_stride, "gx");
         check_gaps("gx");
         if (has(f, HAS_GP)) { check_gp(&gp_storage, before, "gx and gp"); }
-        for (size_t r = 0; r < ROWS; ++r) { /* what the y outside would be */
+        for (size_t r = 0; r < ROWS; ++r) { /* the value of y outside */
             for (size_t i = 0; i < cols && !has(f, HAS_Y); ++i) { set(f, storage[Y], at(Y, r, i), 0); }
         }
         check_head_gradients();
@@ -1165,7 +1165,7 @@ static void expect_losses(void) {
             for (size_t k = 0; k < PARAMETERS; ++k) { L.gp_allowed[k] += g * v.par[k]; }
             if ((i + r) % step == 0 && L.count < COUNT(L.row)) {
                 int smooth = differentiate(&R.x[i], loss_of_row, &d);
-                /* a mass on masked entries pulls at no score, but y takes its share of the sum */
+                /* mass on masked entries moves no score, but counts in the sum that multiplies y */
                 ++differences;
                 differences_skipped += !smooth || L.ambiguous[r];
                 if (smooth && !L.ambiguous[r] && !(masked_part > 0)) {
@@ -1305,7 +1305,7 @@ static void check_loss(const function *f, size_t cols, unsigned on, int target, 
     }
 }
 
-/* q that is one-hot gives what index gives. */
+/* A one-hot q gives the result of index. */
 static void check_one_hot(const function *f, size_t cols, unsigned on, uint64_t seed) {
     make_loss(f, cols, on, BY_INDEX, 0, seed);
     for (size_t r = 0; r < ROWS; ++r) { /* one-hot rows have no ignored ones */
@@ -1685,7 +1685,7 @@ static call plain_call(const function *f, size_t rows, size_t cols, mmax_attenti
     return c;
 }
 
-/* Attention that says nothing, and scales that say what the shape says, change no bit. */
+/* Empty attention, and scales equal to the shape's scale, change no bit. */
 static void check_nothing(const function *f, size_t cols) {
     mmax_attention a;
     double scales[3] = {1.7, 1.7, 1.7}, minus_inf[3];
@@ -1752,7 +1752,7 @@ static void check_border(const function *f, size_t cols) {
     }
 }
 
-/* NaN where a mask of the other array stands: the entry is masked, the row is not NaN. */
+/* A NaN where the other array has a mask: the entry is masked, the row is not NaN. */
 static void check_nan_under_mask(const function *f, size_t cols, int in_bias) {
     mmax_attention a;
     call c = plain_call(f, 1, cols, &a);
@@ -1818,7 +1818,7 @@ static void check_scale_gradient_masks(size_t size) {
 
 static unsigned char before_bytes[3][4096];
 
-/* Everything a call may write stays as it is. */
+/* All outputs keep their bytes. */
 static void refuse(const function *f, const call *c, mmax_status status, const char *why) {
     static double per_row[ROWS];
     call d = *c;
@@ -2051,7 +2051,7 @@ static void refusals(const function *f) {
     }
 }
 
-/* Small weights of sinks: 1 - sum y has no digits of them. */
+/* Small weights of sinks, which 1 - sum y cannot resolve. */
 static void check_sinks_by_lse(size_t size) {
     const function *f = function_named(size == 4 ? "softmax_f32" : "softmax_f64");
     const function *lse_of = more_named("softmax_lse", size), *g = more_named("sink_gradient", size);
@@ -2092,6 +2092,7 @@ static void check_sinks_by_lse(size_t size) {
 static void refusals_of_the_new(size_t size) {
     static const uint64_t caps[] = {0, 1, 0xbff0000000000000, 0x7ff8000000000000, 0x7ff0000000000000};
     static const char *const names[] = {"softcap", "softcap_backward"};
+    static const char *const gradients[] = {"scale_gradient", "sink_gradient"};
     mmax_attention a;
     call c;
     const function *f;
@@ -2112,26 +2113,21 @@ static void refusals_of_the_new(size_t size) {
         c.array[OUT] = (char *)storage[k ? GY : X] + size;
         refuse(f, &c, MMAX_ERR_ALIAS, "an output overlapping an input");
     }
-    f = more_named("scale_gradient", size);
-    c = small_call(f, &a);
-    c.per_row = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "gscales NULL");
-    c = small_call(f, &a);
-    c.array[X] = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "x NULL");
-    c = small_call(f, &a);
-    c.array[GY] = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "gx NULL");
-    f = more_named("sink_gradient", size);
-    c = small_call(f, &a);
-    c.per_row = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "gsinks NULL");
-    c = small_call(f, &a);
-    c.array[Y] = NULL;
-    refuse(f, &c, MMAX_ERR_NULL, "y NULL");
+    for (size_t k = 0; k < COUNT(gradients); ++k) {
+        f = more_named(gradients[k], size);
+        c = small_call(f, &a);
+        c.per_row = NULL;
+        refuse(f, &c, MMAX_ERR_NULL, "the gradient NULL");
+        for (int role_of = GY; role_of < ARRAYS; ++role_of) {
+            c = small_call(f, &a);
+            if (!has(f, 1u << role_of)) { continue; }
+            c.array[role_of] = NULL;
+            refuse(f, &c, MMAX_ERR_NULL, "an array NULL");
+        }
+    }
 }
 
-/* No row or no column: done before any other check. */
+/* Calls without rows or columns return before any other check. */
 static void check_nothing_to_do(const function *f) {
     static mmax_attention bad;
     call c;
@@ -2146,7 +2142,7 @@ static void check_nothing_to_do(const function *f) {
     CHECK(f->run(&c) == MMAX_OK, "%s: cols = 0", f->name);
 }
 
-/* A program that knows nothing of the new members. */
+/* A program that sets none of the newer members. */
 static void check_old_program(const function *f) {
     mmax_shape s = {0};
     mmax_shape rows = mmax_rows(3, 20), row = mmax_row(20);

@@ -12,23 +12,6 @@
 #    include <sys/mman.h>
 #endif
 
-#define UNLIKE_ADAPTERS(T)                                                                                   \
-    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], NULL, c->own.k, c->own.over_all, c->s) \
-    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)
-UNLIKE_ADAPTERS(f32)
-UNLIKE_ADAPTERS(f64)
-#define UNLIKE(T, z)                                                                             \
-    FUNCTION("topk_select", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, topk_select, topk), \
-        FUNCTION("gumbel", T, z, FORWARD, HAS_OUT | BY_PLACE, 0, 0, gumbel, gumbel)
-static const function unlike_functions[] = {UNLIKE(f32, 4), UNLIKE(f64, 8)};
-
-/* All functions with a shape. */
-enum { TABLED = COUNT(functions), MORE_TABLED = COUNT(more_functions), ALL = TABLED + MORE_TABLED + 4 };
-static const function *any_function(size_t i) {
-    return i < TABLED                 ? &functions[i]
-           : i < TABLED + MORE_TABLED ? &more_functions[i - TABLED]
-                                      : &unlike_functions[i - TABLED - MORE_TABLED];
-}
 #define FOR_EACH(f)                              \
     for (size_t f##_i = 0; f##_i < ALL; ++f##_i) \
         for (const function *f = any_function(f##_i), *once = f; once; once = NULL)
@@ -68,6 +51,7 @@ typedef struct axis {
 } axis;
 
 static double q_storage[MAX_ENTRIES], weight_storage[MOST_ROWS], first_per_row[MOST_ROWS], gradient_storage;
+static double prefer_storage[MAX_ENTRIES];
 static uint32_t start_storage[MOST_ROWS], end_storage[MOST_ROWS], select_storage[MAX_ENTRIES],
     first_select[MAX_ENTRIES];
 
@@ -144,6 +128,10 @@ static call make_call(const function *f, const axis *x, uint64_t seed) {
     c.own.k = 3;
     c.own.seed = seed;
     c.own.first_row = 5;
+    c.own.cut.top_p = seed % 2 ? 0.9 : 0;
+    c.own.cut.min_p = seed % 3 ? 0.01 : 0;
+    for (size_t i = 0; i < x->cols; ++i) { set(f, prefer_storage, i, random_normal()); }
+    c.own.prefer = seed % 2 ? prefer_storage : NULL;
     gradient_storage = 0;
     make_y(f, &c);
     return c;
@@ -180,7 +168,7 @@ static void check_axis(const function *f, const axis *x, uint64_t seed) {
     if (x->in != OUT) { a.array[OUT] = a.array[x->in]; }
     mmax_status status = run(f, &a);
     CHECK(status == MMAX_OK, AT ", inner %u: %s", AT_ARGS(f, x->cols), (unsigned)x->inner, mmax_status_string(status));
-    const size_t n = has(f, HAS_INDEX) ? c.own.k : x->cols;
+    const size_t n = !has(f, HAS_INDEX) ? x->cols : has(f, HAS_OUT) ? c.own.k : 1;
     size_t wrong = 0;
     for (size_t i = 0; has(f, HAS_OUT) && i < rows * n; ++i) {
         const size_t at = has(f, HAS_INDEX) ? i : place(x, stride, i / n, i % n);
@@ -330,6 +318,17 @@ static void test_refusals(void) {
             c.s.y_stride = 40;
             c.array[OUT] = (char *)place_of_all + 100 * f->size;
             expect(f, &c, MMAX_OK, "behind");
+        }
+    }
+    TEST("overlap: what topk_select prefers has cols entries, whatever inner is") {
+        FOR_EACH(f) {
+            if (!has(f, HAS_INDEX) || !has(f, HAS_OUT)) { continue; }
+            call c = small_call(f, 4);
+            c.own.prefer = place_of_all;
+            c.own.index = (uint32_t *)(void *)((char *)place_of_all + 5 * f->size);
+            expect(f, &c, MMAX_OK, "index behind prefer");
+            c.own.index = (uint32_t *)(void *)((char *)place_of_all + 4 * f->size);
+            expect(f, &c, MMAX_ERR_ALIAS, "index on the last entry of prefer");
         }
     }
     TEST("inner 0 and 1 are contiguous rows") {

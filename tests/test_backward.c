@@ -384,7 +384,7 @@ int main(void) {
             }
         }
     }
-    TEST("gp of gradients that are 2^90 times as large, of f64 2^900, is so, too") {
+    TEST("gp grows with the gradients: 2^90 times as large, f64 2^900") {
         FOR_EACH_FUNCTION(f) {
             if (!is_learned(f)) { continue; }
             FOR_EACH_ISA(isa) {

@@ -7,15 +7,9 @@
 
 #define WITH_MORE_FUNCTIONS
 #include "function_table.h"
+#include "threads.h"
 
-#if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)
-#    include <pthread.h>
-#    define HAVE_THREADS 1
-#else
-#    define HAVE_THREADS 0
-#endif
-
-/* What a row gives on its own. */
+/* The result of a row alone. */
 typedef struct result {
     uint64_t out[40000], per_row;
     mmax_multimax_grads gp;
@@ -70,7 +64,7 @@ static void check_ignored(const function *f, const void *out, size_t n, double l
 
 static int is_ours(size_t row, size_t every) { return row % every == every - 1; }
 
-/* Up to so many entries, the first pass may take several rows together. */
+/* The first pass may take several rows of up to this many entries together. */
 #define TOGETHER 1024
 
 /*
@@ -178,7 +172,7 @@ static call row_of_law(const function *f, size_t n, law l) {
 static void check_rows(const function *f, size_t n, law l) {
     int fma_seen = 0;
     FOR_EACH_ISA(isa) {
-        call c = row_of_law(f, n, l); /* each instruction set reads the y that it made itself */
+        call c = row_of_law(f, n, l); /* each instruction set reads its own y */
         run_alone(f, &c);
         check_isa(f, n, isa, &fma_seen);
         check_in_batch(f, &c, 1, 1, 0, 0);

@@ -96,7 +96,7 @@ static void fill_scores(const function *f, void *a, size_t n, int which) {
     }
 }
 
-/* What backward functions and metrics take for y: weights, with a sign for tanhmax, or logarithms of weights. */
+/* The y of backward functions and metrics: weights, signed for tanhmax, or logarithms of weights. */
 static void fill_weights(const function *f, void *y, const void *x, size_t n) {
     double total = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -174,8 +174,8 @@ static uint64_t mix_call(uint64_t hash, const function *f, const call *c) {
     return hash;
 }
 
-/* Every length up to 40, by three rows, and those round whole blocks with every law; long rows with some laws; and where
- * gradients of parameters add up over rows, many short ones. */
+/* Every length up to 40, three rows each, and lengths near whole blocks, with every law; long rows with some laws; many
+ * short rows where gradients of parameters add up over rows. */
 static uint64_t checksum_of(const function *f) {
     static const size_t long_rows[] = {300, 1000, 4099, 20000};
     static const size_t short_rows[] = {1, 7, 8, 10, 16, 17, 31, 32, 33, 48, 63, 64, 65, 100};
@@ -222,7 +222,7 @@ static void check_isa(int isa) {
          (unsigned long)(all & 0xffffffff), title);
 }
 
-/* The table of both classes; what is not available here keeps its number. */
+/* The table of both classes; a class that is not available here keeps its number. */
 static void print_table(void) {
     int isa_of[ARITHMETICS] = {-1, -1};
     FOR_EACH_ISA(isa) {

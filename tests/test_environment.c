@@ -138,7 +138,7 @@ static double error_of(const function *f, double got, double want, double unit) 
  */
 static double allowed(const function *f) { return f->size == 4 ? 32 : strcmp(f->name, "tanhmax_f64") == 0 ? 500 : 400; }
 
-/* What sums of a row are relative to; the terms of sigma and of its derivatives grow with the scores. */
+/* The magnitude to which errors of a row's sums are relative. Terms of sigma and its derivatives grow with the scores. */
 static double row_unit(const function *f, const call *c, double largest_entry) {
     double unit = has(f, HAS_GY) ? largest_of(f, c->array[GY], ROWS * c->s.cols) : 1;
     double score = 1 + largest_of(f, c->array[X], ROWS * c->s.cols);
@@ -220,7 +220,7 @@ static void test_accuracy(void) {
     }
 }
 
-/* ==== what holds for every row ==== */
+/* ==== rules for every row ==== */
 
 static void test_sums(void) {
     TEST("the sum of a row is 1, nothing is negative or NaN, whatever the scores") {
@@ -261,7 +261,7 @@ static void test_sums(void) {
     }
 }
 
-/* What a masked entry is; rounding downward, a difference of equal numbers is -0. */
+/* The value of a masked entry; rounding downward, a difference of equal numbers is -0. */
 static int is_masked_result(const function *f, const call *c, size_t i) {
     return get_bits(f, c->array[OUT], i) == masked_bits(f) ||
            (masked_bits(f) == 0 && magnitude_bits(f, c->array[OUT], i) == 0);
@@ -305,7 +305,7 @@ static void check_special_rows(const function *f, size_t n, special poison) {
     }
 }
 
-/* So many rows that every instruction set takes them side by side. */
+/* Enough rows for every instruction set to take them side by side. */
 static void check_masked_rows(const function *f, size_t n) {
     static uint64_t together[BATCH][MOST_ENTRIES];
     call c = call_of(f, BATCH, n, MASKED, 96);
@@ -381,7 +381,7 @@ static void check_exceptions(const function *f, const call *c, const char *what)
           raised & FE_OVERFLOW ? " overflow" : "");
 }
 
-/* Rows of which every so-many-th entry is masked, the others within +-size. */
+/* Rows in which every n-th entry is masked and the others lie within +-size. */
 static call masked_call(const function *f, size_t rows, size_t n, size_t every, double size) {
     call c = call_of(f, rows, n, NORMAL_1, 97);
     for (size_t i = 0; i < rows * n; ++i) {
@@ -414,7 +414,7 @@ static void check_all_exceptions(const function *f, size_t rows, size_t n) {
 
 static void test_exceptions(void) {
     static const size_t row_counts[] = {1, 2, BATCH};
-    TEST("finite and masked rows raise none of invalid, divide by zero and overflow") {
+    TEST("finite and masked rows raise no exception of invalid, divide by zero or overflow") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n)

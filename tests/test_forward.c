@@ -10,11 +10,11 @@
 #include "oracle.h"
 #include "tables.h"
 
-/* What an error is measured in. */
+/* Units of an error. */
 typedef enum unit {
     ENTRY,    /* ULP of the entry, where the entry is a normal number */
     LARGEST,  /* ULP of the largest entry of the row */
-    CONDITION /* roundings of what the entry depends on, see condition() */
+    CONDITION /* roundings of the terms that the entry depends on, see condition() */
 } unit;
 
 /* The bounds, in that unit. */
@@ -99,7 +99,7 @@ static double error_of(const function *f, const oracle *o, unit u, size_t i, wid
     return (double)(error / (eps * size + least));
 }
 
-/* Whether the oracle can judge this row; sigma in f32: whether one rounding of it does not already move an entry by 5 %. */
+/* Whether the oracle can judge this row. For sigma in f32: whether one rounding of it moves an entry by less than 5 %. */
 static int is_judged(const function *f, const oracle *o, size_t n) {
     int sigma = o->f == MULTIMAX || o->f == SEGLU;
     for (size_t i = 0; i < n; ++i) {
@@ -202,7 +202,7 @@ static void shedding_row(const function *f, size_t n, double first_gap, double s
     check_row(f, NULL, n, scale, w);
 }
 
-/* n - 1 entries that may weigh something, and before them one that does not. */
+/* n - 1 entries that may have weight, behind one that has none. */
 static void wide_support(const function *f, size_t n, worst *w) {
     for (size_t i = 0; i < n; ++i) { set(f, x_row, i, i ? 0.5 / (double)(i % 7 + n) : -1000); }
     check_row(f, NULL, n, 1, w);
@@ -226,7 +226,7 @@ static void all_rows(const function *f, worst *w) {
     }
 }
 
-/* The sums of a row that no oracle needs to add up: `height` once, 0 for all others. */
+/* Rows whose sum needs no oracle: one entry is `height`, all others are 0. */
 static void long_one_hot(const function *f, size_t n, double height) {
     FOR_EACH_ISA(isa) {
         char *x = malloc(n * f->size);

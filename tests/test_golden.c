@@ -93,7 +93,7 @@ static int is_near_mean(const oracle *o, size_t n, wide near) {
     return 0;
 }
 
-/* The call, or, turned, that of the same rows lying interleaved, whose result is turned back. */
+/* The call, or, turned, that on the same rows interleaved, with its result transposed back. */
 static int turned;
 static mmax_status run(const function *f, const call *c) {
     static double arrays[ARRAYS][MOST];

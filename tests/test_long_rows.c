@@ -86,7 +86,7 @@ static void check_masked(const function *f) {
         run(f, y_array, x_array);
         while (i < LONG_ENTRIES && get_bits(f, y_array, i) == 0) { ++i; }
         CHECK(i == LONG_ENTRIES, AT ": all masked, but entry %u weighs", AT_ARGS(f, LONG_ENTRIES), (unsigned)i);
-        /* One entry that is not: it has all the weight. */
+        /* One active entry, which has all the weight. */
         set(f, x_array, LONG_ENTRIES - 5, -3);
         for (int in_place = 0; in_place < 2; ++in_place) {
             void *const row = in_place ? x_array : y_array;

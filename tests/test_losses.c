@@ -19,14 +19,14 @@
 #include "oracle.h"
 #include "tables.h"
 
-/* Of a loss, relative: what multimax.h states beside it, as is CONDITION_BOUND, in roundings of sigma's terms. */
+/* The relative error of a loss, as multimax.h states it. CONDITION_BOUND is stated there, too: roundings of sigma's terms. */
 static const double loss_bounds[FORMULAS][2] = {
     [SOFTMAX] = {2e-7, 1e-15},   [MULTIMAX] = {2 * FLT_EPSILON, 2 * DBL_EPSILON},
     [SPARSEMAX] = {6e-7, 2e-15}, [ENTMAX15] = {1e-6, 1e-13},
     [EVSOFTMAX] = {2e-7, 1e-15},
 };
 #define CONDITION_BOUND 2.0
-/* Of gx and gp: in roundings, epsilon times the sum of the magnitudes that a result is added up from. */
+/* The errors of gx and gp, in roundings: epsilon times the sum of the magnitudes of a result's terms. */
 #define GRADIENT_BOUND   6
 #define DIFFERENCE_ERROR 1e-7
 #define STEP             (1.0 / 262144)
@@ -40,7 +40,7 @@ enum { LONGEST = 32768 };
 enum { LONGEST = 262144 };
 #endif
 
-/* What the oracle expects of a call: gradients row after row, entry i of row r at r * cols + i. */
+/* The results that the oracle expects of a call: gradients row after row, entry i of row r at r * cols + i. */
 static wide gx_all[LONGEST], unit_all[LONGEST], y_row[LONGEST];
 static wide gp_all[PARAMETERS], gp_unit[PARAMETERS];
 static wide losses[ROWS], loss_conditions[ROWS], loss_noise[ROWS];
@@ -78,7 +78,7 @@ static wide loss_bound(const function *f, wide loss) {
 
 static double gradient_factor(const call *c) { return c->t.grad_scale != 0 ? c->t.grad_scale : 1; }
 
-/* ==== what the oracle expects ==== */
+/* ==== expected results ==== */
 
 /* Reads row r into s_row; evsoftmax: which entries count as below the mean is taken from the forward function. */
 static void read_row(const function *f, call *c, oracle *o, size_t r) {
@@ -103,7 +103,7 @@ static void read_row(const function *f, call *c, oracle *o, size_t r) {
     }
 }
 
-/* What the roundings of sigma are relative to, seen from y_i = exp(sigma(s_i)) / sum: see test_forward.c. */
+/* The magnitude to which roundings of sigma are relative in y_i = exp(sigma(s_i)) / sum: see test_forward.c. */
 static wide sigma_unit(const oracle *o, size_t i) {
     wide unit = 0;
     if (o->f == MULTIMAX && !is_masked(s_row[i])) { (void)oracle_sigma(o->p, s_row[i].hi, &unit); }
@@ -206,7 +206,7 @@ static call loss_call(const function *f, size_t cols, law l, double scale, uint6
     return c;
 }
 
-/* Fills everything that a call writes with what it is to replace. */
+/* Fills all outputs of a call with values that it must replace. */
 static void clear_outputs(const function *f, const call *c) {
     memset(c->array[OUT], 0x5a, ((c->s.rows - 1) * c->s.gx_stride + c->s.cols) * f->size);
     memset(c->per_row, 0x5a, c->s.rows * sizeof(double));
@@ -246,7 +246,7 @@ static void check_gradients(const function *f, call *c, int isa, const double *b
                 wrong += get_bits(f, c->array[OUT], start + i) != 0;
                 continue;
             }
-            wide tiny = got == 0 ? smallest_normal(f) : 0; /* what is smaller is 0 */
+            wide tiny = got == 0 ? smallest_normal(f) : 0; /* smaller results are 0 */
             CHECK(e <= GRADIENT_BOUND * eps * unit + error * (unit + fabsl(gradient_factor(c)) * c->s.scale) + tiny,
                   AT ", row %u, gx[%u]: %.9Lg, not %.9Lg: %.3Lg roundings", AT_ARGS(f, c->s.cols), (unsigned)r,
                   (unsigned)i, got, gx_all[at + i], e / (eps * unit));
@@ -359,7 +359,7 @@ static void check_closed_form(const function *f, const mmax_multimax_params *p, 
     wide unit[2] = {0, 0}, tiny = smallest_normal(f);
     score s[2], gap;
     c.p = p;
-    /* Of the sparse functions two in three entries are beyond reach. */
+    /* Two in three entries of the sparse functions have no weight. */
     for (size_t i = 0; i < n; ++i) {
         int far = is_sparse(&o) && n > 3 && i != target && i % 3 != 0;
         others -= (size_t)far;
@@ -367,7 +367,7 @@ static void check_closed_form(const function *f, const mmax_multimax_params *p, 
     }
     for (size_t i = 0; i < n; ++i) {
         if (i != target && get(f, long_x, i) == base) {
-            /* with low bits that the difference to the target has no room for */
+            /* with low bits that the difference to the target cannot hold */
             set(f, long_x, i, (base - gap_for(o.f, loss, others, f->epsilon) / scale) * (1 + 3 * DBL_EPSILON));
             other = i;
         }
@@ -789,7 +789,7 @@ static void test_infinite_gradients(void) {
 }
 
 static void test_bad_targets(void) {
-    TEST("NaN, +inf or a negative q at an active entry: a NaN row; at a mask it is nothing, but where it is above 0") {
+    TEST("NaN, +inf or a negative q at an active entry makes a NaN row; at a mask only q above 0 counts") {
         static const size_t lengths[] = {3, 8, 33, 64, 100, 300};
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
@@ -948,7 +948,7 @@ int main(void) {
                 }
         }
     }
-    TEST("gx and gp are what central differences of the loss give") {
+    TEST("gx and gp agree with central differences of the loss") {
         static const size_t lengths[] = {1, 2, 3, 5, 16, 19, 35};
         FOR_EACH_LOSS(f) {
             for (size_t k = 0; k < COUNT(lengths); ++k) {
@@ -1132,7 +1132,7 @@ int main(void) {
             check_call(f, &c, expect_row, 0);
         }
     }
-    TEST("the same of sparsemax and entmax15, whose distances are wider than the type") {
+    TEST("the same for sparsemax and entmax15, whose distances are wider than the type") {
         static const char *const names[] = {"sparsemax_loss_f32", "entmax15_loss_f32", "sparsemax_loss_f64",
                                             "entmax15_loss_f64"};
         static const size_t lengths[] = {2, 3, 16, 31, 200, 2050};
@@ -1208,7 +1208,7 @@ int main(void) {
             CHECK(bits_of(gp.t_b[1]) == 0x7ff0000000000000, "on %s: %g", mmax_isa_name((mmax_isa)isa), gp.t_b[1]);
         }
     }
-    TEST("many rows in one call: each is what it is alone, whatever the length") {
+    TEST("many rows in one call: each has the bits of that row alone, whatever the length") {
         static const size_t lengths[] = {2, 17, 64, 65, 100, 200, 256, 320, 512, 700, 1024};
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)

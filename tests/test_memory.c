@@ -18,12 +18,12 @@
 
 enum { GUARDED_BYTES = 1 << 16, GUARD_BYTES = 1 << 16, ROWS = 3, SEVERAL = 21, GAP = 3 };
 
-/* All that a call may touch. */
+/* All arrays that a call may touch. */
 typedef enum area { A_OUT, A_GY, A_Y, A_X, A_PER_ROW, A_GP, A_PARAMS, A_INDEX, A_LENGTHS, AREAS } area;
 
 static unsigned char *areas[AREAS]; /* GUARDED_BYTES accessible bytes each */
 
-/* What is watched of an area: the array and up to SLACK bytes beside it, and a copy from before the call. */
+/* The watched part of an area: the array and up to SLACK bytes beside it, and a copy from before the call. */
 enum { SLACK = 256 };
 static unsigned char *watched[AREAS], before[AREAS][GUARDED_BYTES];
 static size_t watched_bytes[AREAS];
@@ -119,7 +119,7 @@ static void check_untouched(const function *f, const call *g) {
     }
 }
 
-/* Logits of which some are masked or, with `all`, which are all the same. */
+/* Logits, some of them masked or, with `all`, all equal. */
 static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, const uint32_t *lengths, int at_end,
                           special all) {
     volatile mmax_status status = MMAX_ERR_NULL;

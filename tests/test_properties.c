@@ -1,5 +1,5 @@
 /*
- * test_properties.c: what the papers prove, as properties of random rows.
+ * test_properties.c: the papers' propositions, as properties of random rows.
  *
  * "MultiMax": Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. Its temperature
  * is 1/scale here.
@@ -95,6 +95,28 @@ static double scale_of_sparsity(const function *softmax, const call *c, double e
     return high;
 }
 
+/* A random row, and parameters of order 1 with t_b > 1. */
+static call row_with_term_1(const function *f, size_t n, int k, uint64_t seed, mmax_multimax_params *p) {
+    call c = call_of(f, 1, n, k % 3 ? NORMAL_1 : NORMAL_4, seed + (uint64_t)k);
+    *p = mmax_multimax_identity(1);
+    p->t_b[0] = 1.1 + 2 * random_uniform();
+    c.p = p;
+    return c;
+}
+
+/* The bound of lemma A.2, which asks for epsilon <= (sum of x_l - ln L) / L; *small is L. */
+static double epsilon_of(const function *f, const call *c, double b, size_t *small) {
+    const double mean = mean_below(f, c, b, small);
+    return mean - (*small ? log((double)*small) / (double)*small : 0);
+}
+
+static void check_sparser(const function *softmax, const function *multimax, const call *c, double epsilon, size_t n,
+                          double *s) {
+    const double s_softmax = metric("sparsity", softmax, c, epsilon, 1 / (double)n);
+    *s = metric("sparsity", multimax, c, epsilon, 1 / (double)n);
+    CHECK(*s >= s_softmax - tolerance(softmax), AT ": sparsity %g, softmax %g", AT_ARGS(multimax, n), *s, s_softmax);
+}
+
 static void test_multimax_l(void) {
     /*
      * The second statement compares with SoftMax at temperature 1, where it does not hold as written: what term (1)
@@ -107,20 +129,15 @@ static void test_multimax_l(void) {
             for (int k = 0; k < 4 * TRIALS; ++k) {
                 const function *softmax = of_type("softmax", k % 2), *multimax = of_type("multimax(1)", k % 2);
                 size_t n = 3 + (size_t)k / 2, small;
-                call c = call_of(softmax, 1, n, k % 3 ? NORMAL_1 : NORMAL_4, 81 + (uint64_t)k);
-                mmax_multimax_params p = mmax_multimax_identity(1);
-                double epsilon, s, s_softmax, m, m_softmax;
-                p.t_b[0] = 1.1 + 2 * random_uniform();
+                mmax_multimax_params p;
+                call c = row_with_term_1(softmax, n, k, 81, &p);
+                double epsilon, s, m, m_softmax;
                 p.b[0] = random_normal();
-                c.p = &p;
-                epsilon = mean_below(softmax, &c, p.b[0], &small) - (small ? log((double)small) / (double)small : 0);
+                epsilon = epsilon_of(softmax, &c, p.b[0], &small);
                 if (small == 0 || extreme(softmax, &c, -1) >= epsilon || extreme(softmax, &c, 1) <= p.b[0]) {
-                    continue; /* lemma A.2 asks for epsilon <= (sum of x_l - ln L) / L */
+                    continue;
                 }
-                s = metric("sparsity", multimax, &c, epsilon, 1 / (double)n);
-                s_softmax = metric("sparsity", softmax, &c, epsilon, 1 / (double)n);
-                CHECK(s >= s_softmax - tolerance(softmax), AT ": sparsity %g, softmax %g", AT_ARGS(multimax, n), s,
-                      s_softmax);
+                check_sparser(softmax, multimax, &c, epsilon, n, &s);
                 m = metric("multimodality", multimax, &c, p.b[0], 0);
                 if (is_nan_double(m)) { continue; /* one large entry only */ }
                 c.s.scale = scale_of_sparsity(softmax, &c, epsilon, 1 / (double)n, s);
@@ -140,15 +157,13 @@ static void test_multimax(void) {
             for (int k = 0; k < 4 * TRIALS; ++k) {
                 const function *softmax = of_type("softmax", k % 2), *multimax = of_type("multimax(1)", k % 2);
                 size_t n = 3 + (size_t)k / 2, small;
-                call c = call_of(softmax, 1, n, k % 3 ? NORMAL_1 : NORMAL_4, 82 + (uint64_t)k);
-                mmax_multimax_params p = mmax_multimax_identity(1);
-                double top = extreme(softmax, &c, 1), epsilon, by_slopes, s, s_softmax, m, m_first;
-                p.t_b[0] = 1.1 + 2 * random_uniform();
+                mmax_multimax_params p;
+                call c = row_with_term_1(softmax, n, k, 82, &p);
+                double top = extreme(softmax, &c, 1), epsilon, by_slopes, s, m, m_first;
                 p.t_d[0] = random_uniform();
                 p.b[0] = random_normal();
                 p.d[0] = p.b[0] + random_uniform();
-                c.p = &p;
-                epsilon = mean_below(softmax, &c, p.b[0], &small) - (small ? log((double)small) / (double)small : 0);
+                epsilon = epsilon_of(softmax, &c, p.b[0], &small);
                 by_slopes = p.b[0] - (1 - p.t_d[0]) / (p.t_b[0] - 1) * (top - p.d[0]);
                 epsilon = fmin(epsilon, by_slopes);
                 if (top > p.d[0]) {
@@ -162,10 +177,7 @@ static void test_multimax(void) {
                           AT ": multi-modality %g, without term (2) %g", AT_ARGS(multimax, n), m, m_first);
                 }
                 if (small == 0 || extreme(softmax, &c, -1) >= epsilon || top <= p.d[0]) { continue; }
-                s = metric("sparsity", multimax, &c, epsilon, 1 / (double)n);
-                s_softmax = metric("sparsity", softmax, &c, epsilon, 1 / (double)n);
-                CHECK(s >= s_softmax - tolerance(softmax), AT ": sparsity %g, softmax %g", AT_ARGS(multimax, n), s,
-                      s_softmax);
+                check_sparser(softmax, multimax, &c, epsilon, n, &s);
                 ++tried;
             }
         CHECK(tried > TRIALS / 2, "only %u rows met the conditions", tried);

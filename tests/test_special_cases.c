@@ -82,7 +82,7 @@ static int in_pattern(int pattern, size_t i, size_t n) {
     }
 }
 
-/* Takes the masked entries out: the row that a masked row must be equal to, up to the order of additions. */
+/* Removes the masked entries: a masked row must equal this row, up to the order of additions. */
 static size_t compress(const function *f, const call *c, role r, size_t n) {
     size_t kept = 0;
     for (size_t i = 0; i < n; ++i) {
@@ -264,7 +264,7 @@ static void test_no_active_entry(void) {
 
 /* ==== NaN and +inf ==== */
 
-/* How many of the gradients of parameters that the function has are NaN. */
+/* Counts the parameters' gradients that are NaN. */
 static int count_nan_gp(const function *f) {
     int count = 0;
     for (int i = 0; i < f->order; ++i) {
@@ -613,7 +613,7 @@ static void test_masked_mean(void) {
 /* ==== weights of masked entries ==== */
 
 static void test_masked_weights(void) {
-    TEST("backward with the logits: what y is where they are masked counts nowhere") {
+    TEST("backward with the logits: y counts nowhere where they are masked") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
                 for (size_t n = 4; has(f, HAS_X) && has(f, HAS_Y) && n < 200; n += 15) {
@@ -651,7 +651,7 @@ static mmax_multimax_params far_identity(const function *f) {
     return p;
 }
 
-/* gx of equal weights, where it is what gy less its mean comes to, from gy up to the largest number. The test itself
+/* gx of equal weights, which is gy less its mean over n, with gy up to the largest number. The test itself
  * counts in units of 2^512, since not every long double has more range. */
 static void check_large_gradient(const function *f, size_t n) {
     const int whole = strncmp(f->name, "sparsemax", 9) == 0 || f->kind == LOG_BACKWARD;
@@ -719,7 +719,7 @@ static void test_values(void) {
                         mmax_multimax_params p = far_identity(f);
                         int logarithm = f->kind == LOGARITHM || f->kind == LOSS;
                         if (!far && (!f->order || logarithm)) { continue; }
-                        if (f->size == 8 && has(f, HAS_GRADIENT) && has(f, HAS_X)) { continue; /* of no promise */ }
+                        if (f->size == 8 && has(f, HAS_GRADIENT) && has(f, HAS_X)) { continue; /* not promised */ }
                         c.p = far ? &p : c.p;
                         c.reference = 0.1;
                         /* logarithms: the difference of two scores must be representable */
@@ -852,7 +852,7 @@ static void test_values(void) {
 
 /* ==== overflow of sigma and of scale * x ==== */
 
-/* Entry `at` overflows: to -inf it is as if masked, to +inf the row is NaN. */
+/* Entry `at` overflows: -inf counts as a mask, +inf makes the row NaN. */
 static void check_overflow(const function *f, const call *c, size_t at, int sign, const char *what) {
     size_t n = c->s.cols;
     check_ok(f, c);
@@ -954,7 +954,7 @@ static void test_overflow(void) {
             FOR_EACH_ISA(isa)
                 FOR_EACH_LENGTH(n)
                     for (int sign = -1; sign <= 1; sign += 2) {
-                        call c = call_of(f, n <= 64 ? 17 : 1, n, NORMAL_1, 17); /* of short rows a group */
+                        call c = call_of(f, n <= 64 ? 17 : 1, n, NORMAL_1, 17); /* a group of short rows */
                         size_t at = (n * 5 + 3) % n;
                         mmax_multimax_params identity = mmax_multimax_identity(f->order);
                         if ((!has(f, PROBABILITY) && f->kind != LOGARITHM && f->kind != LOSS) ||
@@ -1112,7 +1112,7 @@ static void test_no_underflow(void) {
                         }
                     }
     }
-#if !defined(__clang__) /* which computes what is not selected */
+#if !defined(__clang__) /* which computes the branch that is not selected */
     TEST("tanhmax of tiny scores takes none, either") {
         for (int k = 0; k < 2; ++k) {
             const function *f = function_named(k ? "tanhmax_f64" : "tanhmax_f32");
@@ -1147,7 +1147,7 @@ static void test_no_underflow(void) {
     }
 }
 
-/* softmax alone, in double: the gradient of entry i where it is beyond doubt, else 0. */
+/* The gradient of softmax in double: of entry i where rounding cannot matter, else 0. */
 static double sure_gradient(const function *f, const call *c, size_t i) {
     const size_t n = c->s.cols, row = i / n * n;
     double max = -HUGE_VAL, sum = 0, mean = 0, w, g;
@@ -1276,6 +1276,15 @@ static void *last_double(const function *f, const call *c, role r) {
     return (double *)c->array[r] + (c->s.rows * c->s.cols * f->size - 1) / sizeof(double);
 }
 
+/* A call on three rows; shadow has its array r, and expected its output. */
+static call expected_call(const function *f, size_t n, int r, uint64_t seed) {
+    const call c = call_of(f, 3, n, NORMAL_4, seed);
+    memcpy(shadow[r], c.array[r], 3 * n * f->size);
+    check_ok(f, &c);
+    expect_output(f, &c, 3 * n);
+    return c;
+}
+
 static void test_in_place(void) {
     TEST("an output may be exactly one of the inputs: same pointer, same stride") {
         FOR_EACH_FUNCTION(f)
@@ -1355,11 +1364,8 @@ static void test_in_place(void) {
                 for (size_t n = 1; n < 70; n = 2 * n + 1)
                     for (int r = GY; r <= X; ++r) {
                         for (int before = 0; has(f, HAS_OUT) && has(f, 1u << r) && before < 2; ++before) {
-                            call c = call_of(f, 3, n, NORMAL_4, 36);
-                            size_t stride = before ? n + 1 : n; /* of what comes first, another than that of the rest */
-                            memcpy(shadow[r], c.array[r], 3 * n * f->size);
-                            check_ok(f, &c);
-                            expect_output(f, &c, 3 * n);
+                            call c = expected_call(f, n, r, 36);
+                            size_t stride = before ? n + 1 : n; /* of the first array, unlike the others' */
                             c.array[before ? OUT : r] = storage[r];
                             c.array[before ? r : OUT] = entries_on(f, storage[r], 2 * stride + n);
                             *stride_of(f, &c.s, OUT) = n + 1;
@@ -1405,12 +1411,9 @@ static void test_in_place(void) {
                 for (size_t n = 1; n < 70; n = 2 * n + 1)
                     for (int r = GY; r <= X; ++r) {
                         for (size_t k = 0; has(f, HAS_OUT) && has(f, 1u << r) && k < 4; ++k) {
-                            call c = call_of(f, 3, n, NORMAL_4, 29);
+                            call c = expected_call(f, n, r, 29);
                             size_t before = k % 2, stride = 2 * n + k / 2;
                             void *block = storage[r], *rows = shadow[r];
-                            memcpy(rows, c.array[r], 3 * n * f->size);
-                            check_ok(f, &c);
-                            expect_output(f, &c, 3 * n);
                             for (size_t row = 0; row < 3; ++row) {
                                 memcpy(entries_on(f, block, row * stride + (before ? 0 : n)),
                                        entries_on(f, rows, row * n), n * f->size);
@@ -1445,7 +1448,7 @@ static void test_in_place(void) {
 /* ==== errors ==== */
 
 static void test_null(void) {
-    TEST("a NULL pointer is MMAX_ERR_NULL; of loss, gx and gp any may be NULL, not all") {
+    TEST("a NULL pointer is MMAX_ERR_NULL; any of loss, gx and gp may be NULL, but not all") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
                 int optional = f->kind == LOSS || has(f, HAS_GP);
@@ -1482,7 +1485,7 @@ static void test_null(void) {
                 }
             }
     }
-    /* Where float is evaluated in a wider type, what is rounded depends on the compilation of each set of outputs. */
+    /* Where float is evaluated in a wider type, the roundings depend on how each set of outputs is compiled. */
 #if FLT_EVAL_METHOD == 0 || FLT_EVAL_METHOD == 16
     TEST("an output that is left out changes no other output") {
         FOR_EACH_FUNCTION(f)
@@ -1675,7 +1678,7 @@ static void test_param_errors(void) {
                 }
             }
     }
-    TEST("of several errors the first one of the list is reported: NULL, shape, scale, alias") {
+    TEST("several errors: the first one of the list is reported: NULL, shape, scale, alias") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa) {
                 static const uint32_t lengths[2] = {7, 8};
@@ -1718,7 +1721,7 @@ static void test_param_errors(void) {
     }
 }
 
-/* Outputs that are not of the type, on arrays of whatever type. */
+/* Outputs that are not of the type T, on arrays of any type. */
 static void test_other_aliases(void) {
     TEST("a loss, gradients and index over weights, classes, ends, starts, scales, slopes, sinks or lse: "
          "MMAX_ERR_ALIAS") {
@@ -1804,7 +1807,7 @@ static void test_values_of_the_type(void) {
                 }
             }
     }
-    TEST("of parameters, scale, attention and targets the first one that is wrong is told") {
+    TEST("several errors: the first one of parameters, scale, attention and targets is reported") {
         FOR_EACH_ISA(isa) {
             const int32_t classes[2] = {0, 9};
             double loss[2], scales[2] = {-1, 1};
@@ -1847,7 +1850,8 @@ static void test_empty_blocks(void) {
             s.attention = NULL;
             CHECK(mmax_topk_select_f64(weights, index, NULL, NULL, 2, 0, s) == MMAX_OK, "status");
             CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, 2, 1, s) == MMAX_OK, "status");
-            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, SIZE_MAX / 2, 1, s) == MMAX_ERR_SHAPE, "status");
+            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, SIZE_MAX / 2, 1, s) == MMAX_ERR_SHAPE,
+                  "status");
             for (int i = 0; i < 6; ++i) {
                 CHECK(bits_of(weights[i]) == 0 && index[i] == UINT32_MAX && short_weights[i] == 0, "%g %u %g",
                       weights[i], (unsigned)index[i], (double)short_weights[i]);
@@ -1873,14 +1877,14 @@ static void test_bottom_of_support(void) {
     }
 }
 
-/* Of the sums below: none where long double has more digits than double, which it has not under Valgrind. */
+/* The error of the sums below: none where long double has more digits than double, which it has not under Valgrind. */
 static double roundings_of_sums(void) {
     volatile long double sum = 1;
     sum += 2 * LDBL_EPSILON;
     return LDBL_MANT_DIG > DBL_MANT_DIG && sum > 1 ? 1 : 2;
 }
 
-/* What is left of u - tau where both are nearly equal, and where many weights are nearly equal. */
+/* Rows in which u - tau cancels, and rows in which many weights are nearly equal. */
 #define DIGITS_OF_TAU(T, real, epsilon)                                                                                \
     static void test_digits_of_tau_##T(int isa) {                                                                      \
         real x[64], y[64];                                                                                             \

@@ -1,22 +1,17 @@
 /*
- * test_threads.c: threads that make their calls, the first of the process among them, at the same time get what one
- * thread alone gets. Inputs are shared, outputs each thread's own. Preset tsan runs it under ThreadSanitizer.
+ * test_threads.c: threads that make their calls at the same time, among them the first one of the process, get the
+ * results of one thread alone. Inputs are shared, outputs each thread's own. Preset tsan runs it under ThreadSanitizer.
  */
 #define _POSIX_C_SOURCE 200112L
 
 #define WITH_MORE_FUNCTIONS
 #include "function_table.h"
-
-#if (defined(__unix__) || defined(__APPLE__)) && !defined(__EMSCRIPTEN__)
-#    include <pthread.h>
-#    include <sys/wait.h>
-#    include <unistd.h>
-#    define HAVE_THREADS 1
-#else
-#    define HAVE_THREADS 0
-#endif
+#include "threads.h"
 
 #if HAVE_THREADS
+#    include <sys/wait.h>
+#    include <unistd.h>
+
 #    define THREADS   8
 #    define ROWS      3
 #    define MOST      300
@@ -24,7 +19,7 @@
 #    define SETTINGS  200
 #    define BEGINNERS 1000
 
-/* What one call came to. */
+/* The result of one call. */
 typedef struct result {
     mmax_status status;
     double out[ENTRIES], per_row[ROWS];
@@ -137,7 +132,7 @@ static int has_begun(void) {
     return whether;
 }
 
-/* In a process that has made no call; `wait` is what the selection waits after the first call of the other thread. */
+/* In a process that has made no call; the selection waits `wait` after the first call of the other thread. */
 static int keeps_selection(int wait) {
     mmax_isa last = MMAX_ISA_SCALAR;
     pthread_t thread;
@@ -196,12 +191,12 @@ int main(void) {
     TEST("a selection is kept that is made while another thread makes the first call of the process") {
         check_selections();
     }
-    TEST("the first calls of the process, by many threads at once, are as those of one thread alone") {
+    TEST("the first calls of the process, by many threads at once, give the results of one thread alone") {
         fill_inputs(lengths[0]);
         run_together(lengths[0], 0);
         check_same(lengths[0]);
     }
-    TEST("so are later ones, also while the active instruction set is selected again and again") {
+    TEST("so do later calls, also while the active instruction set is selected again and again") {
         for (size_t k = 0; k < 2 * COUNT(lengths); ++k) {
             fill_inputs(lengths[k / 2]);
             run_together(lengths[k / 2], (int)(k % 2));

@@ -244,38 +244,6 @@ static void check_bias(const topk_type *t, size_t n, size_t k) {
 }
 
 /* ==== truncation ==== */
-/* How many entries of the order a truncation keeps: at least *least, at most *most, which differ by rounding alone. */
-static void kept_of(size_t *least, size_t *most, const topk_type *t, const mmax_truncation *c, size_t active,
-                    double scale) {
-    const wide slack = t->f->size == 4 ? 1e-6L : 1e-13L, max = get(t->f, x_, order[0]);
-    const size_t k = c->k && c->k < active ? c->k : active, keep = c->keep > active ? active : c->keep ? c->keep : 1;
-    wide mean = 0, square = 0, all = 0;
-    for (size_t j = 0; j < active; ++j) { mean += (get(t->f, x_, order[j]) - max) / (wide)active; }
-    for (size_t j = 0; j < active; ++j) {
-        const wide d = get(t->f, x_, order[j]) - max - mean;
-        square += d * d / (wide)active;
-    }
-    for (size_t j = 0; j < k; ++j) { all += expl((get(t->f, x_, order[j]) - max) * scale); }
-    for (int side = -1; side <= 1; side += 2) {
-        size_t kept = k, j = 0;
-        wide sum = 0;
-        const wide sd = sqrtl(square), spread = (sd + fabsl(max)) * slack + sd * slack;
-        const wide low = -(wide)c->deviations * sd - side * (spread + (wide)c->deviations * sd * slack);
-        const wide low_p =
-            c->min_p > 0 ? logl(c->min_p) / scale - side * (slack / scale + fabsl(max) * slack) : -INFINITY;
-        while (j < k && (!(c->deviations > 0) || get(t->f, x_, order[j]) - max >= low) &&
-               get(t->f, x_, order[j]) - max >= low_p) {
-            ++j;
-        }
-        kept = j > 0 ? j : 1;
-        for (j = 0; c->top_p > 0 && c->top_p < 1 && j < kept; ++j) {
-            sum += expl((get(t->f, x_, order[j]) - max) * scale);
-            if (sum >= (wide)c->top_p * all + side * slack * all) { kept = j + 1; }
-        }
-        kept = kept < keep ? keep : kept;
-        *(side < 0 ? least : most) = kept;
-    }
-}
 /* The weights y_ are those of softmax over a prefix of the order; returns its length. */
 static size_t check_prefix(const topk_type *t, size_t n, size_t active, size_t least, size_t most, const char *what) {
     const wide max = score_of[order[0]].hi;
@@ -314,7 +282,7 @@ static void check_truncation(const topk_type *t, size_t n, mmax_truncation c, do
         CHECK(drawn == UINT32_MAX && log_weight == -INFINITY, "%s: no active entry", what);
         return;
     }
-    kept_of(&least, &most, t, &c, active, scale);
+    oracle_truncation(&least, &most, &c, score_of, order, active, t->f->size == 4 ? 1e-6L : 1e-13L);
     kept = check_prefix(t, n, active, least, most, what);
     CHECK(drawn < n && get_bits(t->f, y_, drawn) != 0, "f%u, %u entries, %s: %u of %u kept is drawn",
           (unsigned)(8 * t->f->size), (unsigned)n, what, (unsigned)drawn, (unsigned)kept);
@@ -604,6 +572,8 @@ int main(int argc, char **argv) {
             for (size_t l = 0; l < COUNT(laws); ++l) {
                 random_state = n * 1000 + l;
                 fill(t->f, x_, n, laws[l]);
+                check_truncations(t, n, l % 2 ? 1.5 : 0.75);
+                for (size_t i = 0; i < n; ++i) { set(t->f, x_, i, get(t->f, x_, i) + 1e5); }
                 check_truncations(t, n, l % 2 ? 1.5 : 0.75);
             }
             for (int h = 0; h < SPREAD; ++h) {

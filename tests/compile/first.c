@@ -1,16 +1,7 @@
 /* Two plain files in one program: each has its own copy, and selects its instruction set for itself. */
 #include "multimax.h"
 #include "use.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-int second_use(void);
-int second_isa(void);
-void second_softmax(float *y, const float *x, size_t n);
-#ifdef __cplusplus
-}
-#endif
+#include "second.h"
 
 int main(void) {
     float x[37], mine[37], theirs[37];

@@ -1,16 +1,7 @@
 /* The other file of first.c's program. */
 #include "multimax.h"
 #include "use.h"
-
-#ifdef __cplusplus
-extern "C" {
-#endif
-int second_use(void);
-int second_isa(void);
-void second_softmax(float *y, const float *x, size_t n);
-#ifdef __cplusplus
-}
-#endif
+#include "second.h"
 
 int second_use(void) { return use_multimax(); }
 

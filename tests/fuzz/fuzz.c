@@ -1,8 +1,8 @@
 /*
  * fuzz.c: one call of any function with any input: LLVMFuzzerTestOneInput for libFuzzer, AFL and replay.c.
  *
- *   - the status is the one that the interface promises, and after an error no byte has changed
- *   - every row is, bit for bit, what it gives on its own: contiguous, cut off at both ends, out of place, in memory
+ *   - the status is that of the interface, and after an error no byte has changed
+ *   - every row has the bits of the same row alone: contiguous, cut off at both ends, out of place, in memory
  *     of exactly its size, with its head's scale as the scale and its weight in grad_scale; AVX2 and AVX-512 agree
  *   - gp is, bit for bit, that of the same rows contiguous and out of place, unless they interleave
  *   - that row obeys rules.h
@@ -36,8 +36,7 @@ static void copy_row(const input *in, lone *l, int a) {
         l->c.array[a] = row_copy(in, a, l->row, l->start, n);
     } else if (has_array(in, a)) {
         l->c.array[a] = exact(width_of(f, &l->c) * f->size);
-        memset(l->c.array[a], 0xa5,
-               width_of(f, &l->c) * f->size); /* not what the call finds there: all must be written */
+        memset(l->c.array[a], 0xa5, width_of(f, &l->c) * f->size); /* the call must write every entry */
     }
     for (size_t i = 0; a == X && l->c.array[a] && i < n; ++i) {
         if (!is_read) {
@@ -48,7 +47,7 @@ static void copy_row(const input *in, lone *l, int a) {
     }
 }
 
-/* gy is not to be used where y = 0 (tanhmax, seglu, sparsehourglass: where x = -inf; sparsehourglass: in either case). */
+/* The call must not use gy where y = 0 (tanhmax, seglu, sparsehourglass: where x = -inf; sparsehourglass: in either case). */
 static void poison_gy(const function *f, lone *l) {
     for (size_t i = 0; has(f, HAS_GY) && i < l->c.s.cols; ++i) {
         int used = has(f, MASKED_BY_X) ? !is_special(f, l->c.array[X], i, MINUS_INF) && is_gy_used(f, &l->c, i)
@@ -69,16 +68,19 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     if (l->c.s.attention) { l->a.bias = exact_copy(l->a.bias, n * f->size); }
     l->a.masked = 0;
     if (in->c.t.q) { l->c.t.q = row_copy(in, Q, r, l->start, n); }
+    if (in->c.own.prefer) {
+        l->c.own.prefer = exact_copy((const char *)in->c.own.prefer + l->start * f->size, n * f->size);
+    }
     poison_gy(f, l);
     l->c.own.index = has(f, HAS_INDEX) ? exact(l->c.own.k * sizeof *l->c.own.index) : NULL;
     CHECK(f->run(&l->c) == MMAX_OK, "%s: a row alone fails", f->name);
     if (n == 0 && has(f, HAS_INDEX)) { /* as a row without active entries */
-        memset(l->c.array[OUT], 0, l->c.own.k * f->size);
+        if (has(f, HAS_OUT)) { memset(l->c.array[OUT], 0, l->c.own.k * f->size); }
         memset(l->c.own.index, 0xff, l->c.own.k * sizeof *l->c.own.index);
     }
     if (n == 0 && !has(f, PER_HEAD)) {
         l->per_row = f->kind == METRIC                             ? double_of(0x7ff8000000000000)
-                     : !has(f, HAS_LSE)                            ? 0
+                     : !has(f, HAS_LSE) && !draws(f)               ? 0
                      : l->c.s.attention && l->c.s.attention->sinks ? l->sink
                                                                    : double_of(0xfff0000000000000);
     }
@@ -88,6 +90,7 @@ static void end_alone(lone *l) {
     for (int a = 0; a < ARRAYS; ++a) { free(l->c.array[a]); }
     if (l->c.s.attention) { free((void *)(uintptr_t)l->a.bias); }
     free((void *)(uintptr_t)l->c.t.q);
+    free((void *)(uintptr_t)l->c.own.prefer);
     free(l->c.own.index);
 }
 
@@ -104,13 +107,13 @@ static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b) {
     return same;
 }
 
-/* A loss that is still to be multiplied by its weight. */
+/* The loss of a row, times its weight where that is still missing. */
 static double weighted(const lone *l, double loss) {
     double product = loss * l->weight;
     return !l->is_weighted || !is_finite_double(loss) ? loss : product > DBL_MAX ? DBL_MAX : product;
 }
 
-/* Log-sum-exps without y of rows that have a bias or a finite mask are joined of blocks. */
+/* Whether a log-sum-exp without y is joined from blocks: with a bias or a finite mask. */
 static int is_joined(const input *in, const lone *l) {
     const mmax_attention *a = in->c.s.attention;
     return has(in->f, HAS_LSE) && !is_given(in, OUT) && a && (a->bias || a->masked < 0) &&
@@ -127,7 +130,7 @@ static void compare_row(const input *in, const lone *l) {
         const size_t at = place_of(in, OUT, r, i);
         int inside = has(f, HAS_INDEX) || (i >= start_of(&in->c.s, r) && i < end);
         uint64_t expected = inside ? get_bits(f, l->c.array[OUT], i - first) : empty_bits(f);
-        /* In place a sigma of -inf is not told from a mask in a row that becomes NaN. */
+        /* In place, in a row that becomes NaN, a sigma of -inf looks like a mask. */
         if (f->order && inside && is_special(f, l->c.array[OUT], i - l->start, QUIET_NAN) &&
             get_bits(f, out, at) == empty_bits(f)) {
             continue;
@@ -174,7 +177,7 @@ static void compare_tiers(const input *in, const lone *l, mmax_multimax_grads gp
     end_alone(&o);
 }
 
-/* Forgives changes in the entries that the call may write; then all else is as before. */
+/* Ignores changes in entries that the call may write; all other bytes must be as before. */
 static void check_untouched(input *in, int written) {
     const function *f = in->f;
     for (int a = 0; written && a < BLOCKS; ++a) {
@@ -251,7 +254,7 @@ static void check_result(input *in) {
     if (has(in->f, HAS_GP) && is_given(in, GP) && in->c.s.inner < 2) { check_gp(in); } /* a sum over tiles */
 }
 
-/* What the call was, for whoever reads of a failure. */
+/* Prints the call, for the reader of a failure. */
 static void describe(const input *in) {
     const mmax_shape *s = &in->c.s;
     printf("call: %s on %s, rows %llu, cols %llu, inner %llu, strides x %llu, y %llu, gx %llu, gy %llu, scale %.17g\n",
@@ -260,6 +263,11 @@ static void describe(const input *in) {
            (unsigned long long)s->gx_stride, (unsigned long long)s->gy_stride, s->scale);
     printf("      epsilon %.17g, reference %.17g, k %llu, smoothing %.17g, grad_scale %.17g\n", in->c.epsilon,
            in->c.reference, (unsigned long long)in->c.own.k, in->c.t.label_smoothing, in->c.t.grad_scale);
+    if (has(in->f, HAS_CUT)) {
+        const mmax_truncation cut = in->c.own.cut;
+        printf("      cut: k %llu, deviations %.17g, min_p %.17g, top_p %.17g, keep %llu\n", (unsigned long long)cut.k,
+               cut.deviations, cut.min_p, cut.top_p, (unsigned long long)cut.keep);
+    }
     for (size_t r = 0; s->starts && r < s->rows; ++r) {
         printf("      row %u starts at %u\n", (unsigned)r, s->starts[r]);
     }

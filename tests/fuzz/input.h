@@ -18,17 +18,6 @@
 
 #define LONGEST_ROW 2100
 
-/* Functions whose calls are unlike all others. */
-#define UNLIKE_ADAPTERS(T)                                                                             \
-    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], NULL, c->own.k, c->own.over_all, c->s) \
-    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)
-UNLIKE_ADAPTERS(f32)
-UNLIKE_ADAPTERS(f64)
-#define UNLIKE(T, z)                                                                             \
-    FUNCTION("topk_select", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, topk_select, topk), \
-        FUNCTION("gumbel", T, z, FORWARD, HAS_OUT | BY_PLACE, 0, 0, gumbel, gumbel)
-static const function unlike_functions[] = {UNLIKE(f32, 4), UNLIKE(f64, 8)};
-
 /* ==== bytes ==== */
 
 typedef struct reader {
@@ -71,22 +60,22 @@ typedef struct block {
     size_t size;
 } block;
 
-/* PER_ROW: also the gradient of a parameter; GP: also topk_select's index; bias of attention, q of targets: arrays of T as
- * the first ones are */
+/* PER_ROW: also the gradient of a parameter, or the logarithm of a weight; GP: also an index; bias of attention, q of
+ * targets: arrays of T as the first ones are */
 enum { PER_ROW = ARRAYS, GP, BIAS, Q, BLOCKS };
 
 typedef struct input {
     const function *f;
     int isa;
-    call c; /* c.s.ends, c.t.index and others that are no rows are arrays of their own */
+    call c; /* c.s.ends, c.t.index and other arrays without rows have memory of their own */
     mmax_multimax_params p;
     mmax_attention a;
     int has_bias, has_q;
     size_t stride[BLOCKS];     /* as the library sees them: defaults filled in */
     size_t extent[BLOCKS];     /* bytes */
     block blocks[BLOCKS];      /* an array may have none: NULL, or within another's block */
-    unsigned char *at[BLOCKS]; /* where the arrays are, also those that the call is not given */
-    int genuine;               /* Y is what the forward function gives for the rows in x */
+    unsigned char *at[BLOCKS]; /* the arrays, including those that the call does not get */
+    int genuine;               /* Y is the forward function's result for x */
     int sound;                 /* the arrays exist: the shape is no defect */
 } input;
 
@@ -98,13 +87,16 @@ static int is_given(const input *in, int array) {
                            : in->c.per_row != NULL;
 }
 
+/* sample: an index and the logarithm of a weight, and no array of T */
+static int draws(const function *f) { return has(f, HAS_INDEX) && !has(f, HAS_OUT); }
+
 static int has_array(const input *in, int array) {
     const function *f = in->f;
     return array < ARRAYS  ? has(f, 1u << array)
            : array == GP   ? has(f, HAS_GP | HAS_INDEX)
            : array == BIAS ? in->has_bias
            : array == Q    ? in->has_q
-                           : f->kind == LOSS || f->kind == METRIC || has(f, HAS_LSE | HAS_GRADIENT);
+                           : f->kind == LOSS || f->kind == METRIC || has(f, HAS_LSE | HAS_GRADIENT) || draws(f);
 }
 
 static int is_output(int array) { return array == OUT || array == PER_ROW || array == GP; }
@@ -117,7 +109,7 @@ static size_t width_of(const function *f, const call *c) { return has(f, HAS_IND
 
 static int ignores_attention(const function *f) { return has(f, BY_PLACE) || (f->kind == METRIC && !has(f, PER_HEAD)); }
 
-/* Row r takes bias row r % bias_rows: no more of them than rows are read. */
+/* Row r takes bias row r % bias_rows: the call reads at most as many of them as it has rows. */
 static size_t rows_of(const input *in, int array) {
     size_t rows = in->c.s.rows;
     return array == BIAS && in->a.bias_rows != 0 && in->a.bias_rows < rows ? in->a.bias_rows : rows;
@@ -169,6 +161,7 @@ static void free_input(input *in) {
     free((void *)(uintptr_t)in->c.s.starts);
     free((void *)(uintptr_t)in->c.t.index);
     free((void *)(uintptr_t)in->c.t.weights);
+    free((void *)(uintptr_t)in->c.own.prefer);
     free((void *)(uintptr_t)in->a.scales);
     free((void *)(uintptr_t)in->a.slopes);
     free((void *)(uintptr_t)in->a.sinks);
@@ -190,7 +183,7 @@ static void take_shape(input *in, reader *r) {
     unsigned rows = take(r), cols = take(r);
     size_t width;
     s->rows = rows < 128 ? 1 + rows % 4 : rows < 224 ? rows % 8 : rows == 250 ? SIZE_MAX / 2 : 17;
-    if (rows >= 224 && rows < 245) { /* interleaved; the last one's are no multiple */
+    if (rows >= 224 && rows < 245) { /* interleaved; for the last value rows are no multiple of inner */
         s->inner = 2 + rows % 4;
         s->rows = rows == 244 ? s->inner + 1 : s->inner * (1 + rows / 4 % 3);
     }
@@ -203,7 +196,7 @@ static void take_shape(input *in, reader *r) {
     width = s->cols * (s->inner > 1 ? s->inner : 1);
     for (int i = 0; i < 4; ++i) { *strides[i] = take_stride(r, width); }
     s->scale = take_double(r);
-    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW && (s->inner < 2 || s->rows % s->inner == 0);
+    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW && (s->inner < 2 || s->cols == 0 || s->rows % s->inner == 0);
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
         in->stride[a] = stride == 0 || s->rows == 1 || (s->rows == s->inner && stride >= width) ? width : stride;
@@ -216,7 +209,7 @@ static size_t head_of(const input *in, size_t row) {
     return in->c.s.attention && in->a.head_rows ? row / in->a.head_rows : 0;
 }
 
-/* Without sound arrays the call is given pointers that it must not follow. */
+/* Without sound arrays the call gets pointers that it must not follow. */
 static void set_extents(input *in) {
     const mmax_shape *s = &in->c.s;
     for (int a = 0; a < BLOCKS; ++a) {
@@ -280,7 +273,7 @@ static void take_layout(input *in, reader *r, unsigned layout) {
     if (host != BLOCKS) { in->at[OUT] = in->at[host]; }
 }
 
-/* The pointers that the call gets: all that the function has, but for those in the mask. */
+/* Sets the pointers of the call: all arrays that the function has, without those in the mask. */
 static void give_arrays(input *in, unsigned missing) {
     for (int a = 0; a < BLOCKS; ++a) {
         void *p = missing >> a & 1 ? NULL : in->at[a];
@@ -334,6 +327,21 @@ static void take_targets(input *in, reader *r) {
     t->index = index;
 }
 
+/* Each cut is absent, in its range, or anything. */
+static mmax_truncation take_cut(reader *r) {
+    mmax_truncation cut = mmax_truncation_none();
+    const unsigned on = take(r), k = take(r);
+    double *const numbers[] = {&cut.deviations, &cut.min_p, &cut.top_p};
+    cut.k = k < 64 ? 0 : k < 250 ? k - 63 : k < 255 ? (size_t)take_bits(r, 2) : SIZE_MAX;
+    cut.keep = on & 8 ? take(r) : 0;
+    for (int i = 0; i < 3; ++i) {
+        if (!(on >> i & 1)) { continue; }
+        *numbers[i] = take_double(r);
+        if (on < 224) { *numbers[i] = fabs(*numbers[i]) < (i ? 1 : DBL_MAX) ? fabs(*numbers[i]) : 0.5; }
+    }
+    return cut;
+}
+
 static void take_params(input *in, reader *r) {
     in->c.epsilon = in->f->epsilon;
     in->p = params_of_order[in->f->order];
@@ -350,14 +358,17 @@ static void take_params(input *in, reader *r) {
         }
         in->p.order += take(r) == 255;
     }
-    if (has(in->f, HAS_INDEX | SELECTS)) {
+    if (has(in->f, HAS_CUT)) {
+        in->c.own.cut = take_cut(r);
+        in->c.own.k = 1;
+    } else if (has(in->f, HAS_INDEX | SELECTS)) {
         unsigned k = take(r);
         in->c.own.over_all = (int)(k % 2);
         in->c.own.k = k < 192 ? 1 + k / 2 : k < 250 ? (size_t)take_bits(r, 2) % (LONGEST_ROW + 9) : SIZE_MAX * (k % 2);
         in->sound = in->sound && !(has(in->f, HAS_INDEX) && in->c.own.k > LONGEST_ROW + 9);
         in->stride[OUT] = has(in->f, HAS_INDEX) ? in->c.own.k : in->stride[OUT];
     }
-    if (has(in->f, BY_PLACE)) {
+    if (has(in->f, BY_PLACE) || draws(in->f)) {
         in->c.own.seed = take_bits(r, 8);
         in->c.own.first_row = take_bits(r, 8);
     }
@@ -365,7 +376,7 @@ static void take_params(input *in, reader *r) {
 
 enum { STARTS = 1, SCALES = 2, BIASES = 4, SLOPES = 8, SINKS = 16, MASKED_BELOW = 32, HEADS = 64, WILD = 128 };
 
-/* One number a head or a row; unless they may be wrong, at least `least`. */
+/* One number a head or a row; at least `least`, unless wrong ones are wanted. */
 static double *take_doubles(reader *r, size_t n, unsigned on, double least) {
     double *v = exact(n * sizeof *v);
     for (size_t i = 0; i < n; ++i) {
@@ -375,7 +386,7 @@ static double *take_doubles(reader *r, size_t n, unsigned on, double least) {
     return v;
 }
 
-/* Starts; for losses weights and q in the place of index, for others what makes a score. */
+/* Starts; weights and q for losses, attention for other functions. */
 static void take_attention(input *in, reader *r) {
     const function *f = in->f;
     mmax_shape *s = &in->c.s;
@@ -451,7 +462,7 @@ static void take_entries(const function *f, reader *r, void *a, size_t n, unsign
     }
 }
 
-/* The call of one row on its own, but for the arrays: from its start to its length, with what its head has. */
+/* The call on one row alone, without its arrays: from its start to its end, with its head's inputs. */
 typedef struct lone {
     call c;
     mmax_attention a;
@@ -459,7 +470,7 @@ typedef struct lone {
     double per_row, slope, sink, weight;
     int32_t index;
     size_t row, head, start;
-    int is_weighted; /* its loss is still to be multiplied by the weight; gx has it by grad_scale */
+    int is_weighted; /* the loss still lacks the weight, which gx gets by grad_scale */
 } lone;
 
 static void set_alone(const input *in, lone *l, size_t row, const unsigned char *bias) {
@@ -493,7 +504,7 @@ static void set_alone(const input *in, lone *l, size_t row, const unsigned char 
     }
     l->weight = in->c.t.weights ? in->c.t.weights[row] : 1;
     factor = l->weight * (in->c.t.grad_scale == 0 ? 1 : in->c.t.grad_scale);
-    l->is_weighted = in->c.t.weights && l->weight > 0 && factor != 0 && fabs(factor) <= DBL_MAX;
+    l->is_weighted = in->c.t.weights && l->weight > 0 && factor != 0 && fabs(factor) <= largest(in->f);
     l->c.t.weights = in->c.t.weights && !l->is_weighted ? &l->weight : NULL;
     if (l->is_weighted) { l->c.t.grad_scale = factor; }
 }
@@ -510,7 +521,7 @@ static void genuine_y(const input *in, double *y, double *x, size_t row) {
     (void)in->f->forward(&l.c); /* with wrong parameters y stays 0 */
 }
 
-/* q of a row: what is drawn, made a distribution over the row's entries; the others are not to be read. */
+/* Makes q a distribution over the row's entries; the call must not read the others. */
 static void make_distribution(const input *in, void *q, size_t row) {
     const function *f = in->f;
     size_t start = start_of(&in->c.s, row), end = length_of(&in->c.s, row), cols = in->c.s.cols;
@@ -563,18 +574,23 @@ static void take_rows(input *in, reader *r) {
     }
 }
 
+/* topk_select's `prefer`, at the end of the input: a short input has none. */
+static void take_preference(input *in, reader *r) {
+    const unsigned law_byte = take(r);
+    void *prefer;
+    if (law_byte == 0 || !has(in->f, HAS_INDEX) || draws(in->f) || in->c.s.cols == 0) { return; }
+    prefer = exact(in->c.s.cols * in->f->size);
+    take_entries(in->f, r, prefer, in->c.s.cols, law_byte, take(r));
+    in->c.own.prefer = prefer;
+}
+
 /* ==== all of it ==== */
 
 static void take_input(input *in, const uint8_t *data, size_t size) {
     reader r = {data, size};
     unsigned isa, layout, missing;
-    size_t k;
     memset(in, 0, sizeof *in);
-    k = take(&r) % (COUNT(functions) + COUNT(more_functions) + COUNT(unlike_functions));
-    in->f = k < COUNT(functions) ? &functions[k]
-            : k < COUNT(functions) + COUNT(more_functions)
-                ? &more_functions[k - COUNT(functions)]
-                : &unlike_functions[k - COUNT(functions) - COUNT(more_functions)];
+    in->f = any_function(take(&r) % ALL);
     isa = take(&r) % MMAX_ISA_COUNT;
     while (mmax_isa_select((mmax_isa)isa) != MMAX_OK) { isa = (isa + 1) % MMAX_ISA_COUNT; }
     in->isa = (int)isa;
@@ -593,7 +609,10 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     in->genuine = layout != TOGETHER;
     if (has(in->f, HAS_GP)) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
     if (has(in->f, PER_HEAD | HAS_GRADIENT)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
-    if (in->sound) { take_rows(in, &r); }
+    if (in->sound) {
+        take_rows(in, &r);
+        take_preference(in, &r);
+    }
     for (int b = 0; b < BLOCKS; ++b) {
         if (in->blocks[b].base) {
             in->blocks[b].before = exact(in->blocks[b].size);

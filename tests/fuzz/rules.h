@@ -1,5 +1,5 @@
 /*
- * rules.h: what the header says of any call: which status it returns, and what holds for every row of a result.
+ * rules.h: the header's rules for any call: the status that it returns, and the properties of every row of a result.
  * Written from the interface alone; values come from oracle.h.
  */
 #ifndef RULES_H
@@ -19,7 +19,7 @@ static int is_null_wrong(const input *in) {
     const call *c = &in->c;
     int outputs = 0, optional = f->kind == LOSS || has(f, HAS_GP | HAS_GRADIENT | HAS_INDEX);
     for (int a = 0; a < BIAS; ++a) {
-        int may_lack = is_output(a) && (optional || (a == OUT && has(f, HAS_LSE)));
+        int may_lack = draws(f) ? a == PER_ROW : is_output(a) && (optional || (a == OUT && has(f, HAS_LSE)));
         outputs += is_output(a) && has_array(in, a) && is_given(in, a);
         if (has_array(in, a) && !is_given(in, a) && !may_lack) { return 1; }
     }
@@ -97,6 +97,11 @@ static int is_param_wrong(const input *in) {
     if (f->kind == METRIC) {
         return !is_finite_double(e) || (has(f, HAS_REFERENCE) && (!is_finite_double(c->reference) || c->reference < 0));
     }
+    if (has(f, HAS_CUT)) {
+        const mmax_truncation cut = c->own.cut;
+        return !(cut.deviations >= 0 && cut.deviations <= DBL_MAX && cut.min_p >= 0 && cut.min_p < 1 &&
+                 cut.top_p >= 0 && cut.top_p <= 1);
+    }
     if (o == TOPK) { return c->own.k == 0; }
     if ((o == ENTMAX && !(e >= 1 && e <= 8)) || (o == HOURGLASS && !(e >= DBL_MIN && e <= DBL_MAX))) { return 1; }
     if (has(f, HAS_CAP)) { return !(e >= smallest_normal(f) && e <= largest(f)); }
@@ -132,7 +137,7 @@ static int is_alias_wrong(const input *in) {
     return 0;
 }
 
-/* Of rows without entries only what belongs to a row matters. */
+/* For rows without entries only the values per row matter. */
 static mmax_status status_without_entries(const input *in) {
     const function *f = in->f;
     int has_rows = f->kind == LOSS || (has_array(in, PER_ROW) && !has(f, PER_HEAD | HAS_GRADIENT) && in->c.per_row) ||
@@ -196,7 +201,7 @@ static int is_steep(const function *f, const mmax_multimax_params *p) {
     return steep;
 }
 
-/* Of y - q in the gx of a loss. */
+/* The factor of y - q in the gx of a loss. */
 static double factor_of(const call *c) {
     double weight = c->t.weights ? *c->t.weights : 1;
     return weight * row.scale * (c->t.grad_scale == 0 ? 1 : c->t.grad_scale);
@@ -207,18 +212,19 @@ static int is_used_by_y(const function *f, const void *y, size_t i) {
     return f->kind == LOG_BACKWARD || has(f, HAS_CAP) ? !is_special(f, y, i, MINUS_INF) : magnitude_bits(f, y, i) != 0;
 }
 
-/* Of an active entry: sparsehourglass has gradients where y = 0, but not of gy there. */
+/* For an active entry: sparsehourglass has a gradient where y = 0, but uses no gy there. */
 static int is_gy_used(const function *f, const call *c, size_t i) {
     return !has(f, MASKED_BY_X) || !has(f, HAS_GRADIENT) || is_used_by_y(f, c->array[Y], i);
 }
 
-/* Which entries count, their scores, and what they promise. */
+/* Finds which entries count, their scores, and which rules apply. */
 static void examine(const input *in, const call *c) {
     const function *f = in->f;
     size_t n = c->s.cols;
     const int logarithm = f->kind == LOGARITHM || f->kind == LOG_BACKWARD;
     oracle o = {oracle_formula(f->name), logarithm, c->p, c->epsilon, largest(f), NULL, 0};
     wide end = o.largest / 8;
+    if (has(f, HAS_CUT)) { o.f = TOPK; }
     if (o.f == TOPK) { o.epsilon = (double)c->own.k; }
     row.f = f;
     row.o = o;
@@ -404,6 +410,28 @@ static void check_sum(const call *c) {
     }
 }
 
+/* How many entries a truncation may keep; how many are active. Deviations below the normal numbers may count as 0. */
+static size_t kept_of(size_t order[], const call *c, size_t *least, size_t *most) {
+    const size_t active = oracle_order(order, row.s, row.n);
+    *least = *most = 0;
+    if (active) {
+        const wide range = row.s[order[0]].hi - row.s[order[active - 1]].hi;
+        oracle_truncation(least, most, &c->own.cut, row.s, order, active, row.f->size == 4 ? 1e-6L : 1e-13L);
+        if (range < 64 * row.scale * (wide)active * smallest_normal(row.f)) { *least = 1; }
+    }
+    return active;
+}
+
+/* How many entries y keeps, some of which may weigh nothing. */
+static size_t kept_by(const call *c) {
+    static size_t order[LONGEST_ROW + 1];
+    size_t least, most, kept = kept_of(order, c, &least, &most);
+    while (kept > 0 && get_bits(row.f, c->array[OUT], order[kept - 1]) == 0) { --kept; }
+    CHECK(kept <= most, ROW_AT "%u are kept, not %u to %u", ROW_ARGS(0), (unsigned)kept, (unsigned)least,
+          (unsigned)most);
+    return kept < least ? least : kept;
+}
+
 /* The values themselves, in ULP as the header states them, where sigma does not take part. */
 static void check_values(const call *c) {
     static wide observed[LONGEST_ROW + 1];
@@ -421,6 +449,7 @@ static void check_values(const call *c) {
         rest = fmaxl(rest, fabsl(row.s[i].lo));
     }
     if (rest > 1e-10) { return; /* exp_of() takes a rest for a relative error */ }
+    if (has(f, HAS_CUT)) { row.o.epsilon = (double)kept_by(c); }
     row.o.observed = row.o.f == EVSOFTMAX ? observed : NULL;
     row.o.near = 8 * eps * (size + least * fmaxl(1, row.scale));
     oracle_forward(&row.o, row.y, row.s, row.n);
@@ -476,12 +505,84 @@ static void check_forward(const call *c) {
     if (row.verdict == ORDINARY) { check_values(c); }
 }
 
+/* exp(s - top), also where scores are huge */
+static wide exp_from(size_t i, size_t top) {
+    const score d = difference(row.s[i], row.s[top]);
+    return is_masked(row.s[i]) ? 0 : expl(d.hi + d.lo);
+}
+
+/* topk_select with preferences: no entry that is left has a larger sum than one that is chosen, but for rounding. */
+static void check_preferred(const call *c) {
+    static wide key[LONGEST_ROW + 1], near[LONGEST_ROW + 1];
+    static int weighed[LONGEST_ROW + 1];
+    const function *f = row.f;
+    size_t left = 0, top = 0;
+    wide all;
+    for (size_t i = 0; i < row.n; ++i) {
+        const double prefer = get(f, c->own.prefer, i);
+        const int can_be = !is_masked(row.s[i]) && !is_special(f, c->own.prefer, i, MINUS_INF);
+        if (row.active[i] && is_bad(c->own.prefer, i)) { return; }
+        if (can_be && fabsl(row.s[i].hi) + fabs(prefer) > largest(f) / 8) { return; }
+        key[i] = can_be ? row.s[i].hi + prefer : -INFINITY;
+        near[i] = can_be ? 4 * eps_of(f) * (fabsl(row.s[i].hi) + fabs(prefer)) : 0;
+        weighed[i] = c->own.over_all && !is_masked(row.s[i]);
+        left += can_be;
+    }
+    for (size_t j = 0; j < c->own.k && left; ++j, --left) {
+        const size_t at = c->own.index[j];
+        CHECK(at < row.n && key[at] > -INFINITY, ROW_AT "is at place %u", ROW_ARGS(at), (unsigned)j);
+        if (at >= row.n) { return; }
+        for (size_t i = 0; i < row.n; ++i) {
+            CHECK(key[i] <= key[at] + near[i] + near[at], ROW_AT "%.17Lg at place %u, not %.17Lg", ROW_ARGS(at),
+                  key[at], (unsigned)j, key[i]);
+        }
+        key[at] = -INFINITY;
+        weighed[at] = 1;
+    }
+    for (size_t i = 0; i < row.n; ++i) { top = weighed[i] && (!weighed[top] || row.s[i].hi > row.s[top].hi) ? i : top; }
+    for (size_t i = 0; i < row.n; ++i) { row.got[i] = weighed[i] ? exp_from(i, top) : 0; }
+    all = oracle_sum(row.got, row.n);
+    for (size_t j = 0; j < c->own.k; ++j) {
+        const size_t at = c->own.index[j];
+        const wide y = at < row.n ? row.got[at] / all : 0, least = smallest_normal(f);
+        CHECK(at < row.n || at == UINT32_MAX, ROW_AT "at place %u", ROW_ARGS(at), (unsigned)j);
+        CHECK(fabsl(get(f, c->array[OUT], j) - y) <= 8 * ulp(y, eps_of(f), (double)least) + (y < 1.03L * least ? y : 0),
+              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(at), get(f, c->array[OUT], j), (unsigned)j, y);
+    }
+}
+
+/* sample: one of the entries that a truncation keeps, with its weight among all */
+static void check_draw(const call *c) {
+    static size_t order[LONGEST_ROW + 1];
+    const size_t at = c->own.index[0];
+    size_t least, most, active, j = 0;
+    const double log = *c->per_row;
+    if (row.verdict == HAS_NAN && !row.bias) {
+        CHECK(at == UINT32_MAX && is_nan_double(log), ROW_AT "%g in a NaN row", ROW_ARGS(at), log);
+    }
+    if (row.verdict != ORDINARY || row.bias) { return; }
+    active = kept_of(order, c, &least, &most);
+    if (active == 0) {
+        CHECK(at == UINT32_MAX && log == -INFINITY, ROW_AT "%g in an empty row", ROW_ARGS(at), log);
+        return;
+    }
+    while (j < most && order[j] != at) { ++j; }
+    CHECK(j < most, ROW_AT "is drawn, not one of %u", ROW_ARGS(at), (unsigned)most);
+    if (at < row.n) {
+        const score own = difference(row.s[at], row.s[order[0]]);
+        wide sum = 0, y;
+        for (size_t i = active; i-- > 0;) { sum += exp_from(order[i], order[0]); }
+        y = own.hi + own.lo - logl(sum);
+        CHECK(fabsl(log - y) <= 8 * eps_of(row.f) * (1 + fabsl(y)), ROW_AT "%.17g, not %.17Lg", ROW_ARGS(at), log, y);
+    }
+}
+
 /* topk_select: the first of the order, with weights that are softmax's of what is kept, or of all. */
 static void check_selection(const call *c) {
     static size_t order[LONGEST_ROW + 1];
     const function *f = row.f;
     const size_t active = oracle_order(order, row.s, row.n), k = c->own.k < active ? c->own.k : active;
-    if (row.verdict == HAS_NAN && !row.bias) { /* with a bias a score may overflow to a mask */
+    if (row.verdict == HAS_NAN && !row.bias && !c->own.prefer) { /* with a bias a score may overflow to a mask */
         size_t j = 0;
         for (size_t i = 0; i < row.n && j < c->own.k; ++i) {
             if (!row.active[i]) { continue; }
@@ -491,6 +592,10 @@ static void check_selection(const call *c) {
         }
     }
     if (row.verdict != ORDINARY || row.bias) { return; }
+    if (c->own.prefer) {
+        check_preferred(c);
+        return;
+    }
     row.o.f = c->own.over_all ? SOFTMAX : TOPK;
     oracle_forward(&row.o, row.y, row.s, row.n);
     for (size_t j = 0; j < c->own.k; ++j) {
@@ -511,7 +616,7 @@ static void check_noise(const call *c) {
     }
 }
 
-/* Of the genuine y: the gradient, of the parameter too; of soft caps a bound. */
+/* With the genuine y: the gradient, also that of the parameter; for soft caps a bound. */
 static void check_backward(const input *in, const call *c) {
     static wide gx[LONGEST_ROW + 1], gy[LONGEST_ROW + 1], rest[LONGEST_ROW + 1];
     const function *f = row.f;
@@ -639,7 +744,7 @@ static void check_metric(const call *c) {
     }
 }
 
-/* What is added for the trainable scale and sink. */
+/* The gradient of the trainable scale or sink. */
 static void check_per_head(const call *c) {
     const function *f = row.f;
     wide sum = 0, reach = 0, dot = 0, size = 0, expected;
@@ -665,7 +770,7 @@ static void check_row(const input *in, const call *c) {
         return;
     }
     if (has(in->f, HAS_INDEX | BY_PLACE)) {
-        has(in->f, HAS_INDEX) ? check_selection(c) : check_noise(c);
+        draws(in->f) ? check_draw(c) : has(in->f, HAS_INDEX) ? check_selection(c) : check_noise(c);
         return;
     }
     switch (in->f->kind) {
