@@ -311,7 +311,7 @@ m("entmax: far from the root it stops", "mmax_powers_find", "100 && size", "3 &&
 m("entmax: large alpha has no base", "mmax_powers_find", "p->u > 1 && n > 1 ? mmax_powers_base(p) :", "", "more")
 m("entmax: a pivot above the target only", "mmax_powers_pivot", "above : below", "above : low", "more")
 m("entmax: weights below the normal numbers", "mmax_powers_weigh", "mmax_keep(mmax_le(least_, e), e)", "e", "more")
-m("entmax: a full buffer is lost", "mmax_entmax_row", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
+m("entmax: a full buffer is lost", "mmax_entmax_row", "held > MMAX_LANES || at + MMAX_WIDTH >= n",
   "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
 m("entmax loss: q > 0 at a mask", "mmax_entmax_loss_row", "is_lost |= is_masked && q_ > 0;", "",
   "more special_cases losses")
