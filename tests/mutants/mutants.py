@@ -172,8 +172,6 @@ m("gp: NaN rows are passed over", "s[j] = t->any_nan ? MMAX_NAN_F64 :", "s[j] ="
 m("pass 1: NaN is not looked for", "if (MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0])))) { return MMAX_IS_NAN; }", "", "special_cases")
 m("pass 1: sigma that overflows to -inf is normal", "if ((double)*max * c->scale < -MMAX_MAX) { return MMAX_IS_EMPTY; }",
   "", "special_cases")
-m("pass 3: the head of a row is skipped", "if (at) { mmax_weights_step(y, e, (int)at, a, least); }", "",
-  "forward bits long_rows")
 m("weights below the normal numbers", "mmax_keep(mmax_le(least, mmax_abs(e)), e), a, mmax_set(0));",
   "e, a, mmax_set(0));", "special_cases environment forward")
 m("weights: -0 from negative factors", "return mmax_fma(mmax_keep(mmax_le(least, mmax_abs(e)), e), a, mmax_set(0));",
@@ -187,15 +185,15 @@ m("special rows: masks become NaN, too", "state == MMAX_IS_NAN && mmax_bits_of(x
   "state == MMAX_IS_NAN ? MMAX_NAN", "special_cases")
 m("spread: what overflows stays so", "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;",
   "special_cases losses")
-m("evsoftmax: the mean may be above the largest", "r->mean = mean < (double)r->largest ? (mmax_real)mean : r->largest;",
-  "r->mean = (mmax_real)mean;", "special_cases forward")
+m("evsoftmax: the mean may be above the largest", "return mean < (double)largest ? (mmax_real)mean : largest;",
+  "return (mmax_real)mean;", "special_cases forward")
 m("evsoftmax: entries at the mean are low", "mmax_select(mmax_lt(x, mean), mmax_max(",
   "mmax_select(mmax_le(x, mean), mmax_max(", "special_cases forward golden")
 m("loss: evsoftmax's low target costs nothing", "((r->target < r->mean ? own : 0) +", "(0 +", "losses")
 m("loss: a masked target is finite", "== MMAX_MASKED ? MMAX_INF_F64 : mmax_loss_of(r);", "== 1 ? 0 : mmax_loss_of(r);",
   "special_cases losses")
 m("loss: gx at the target keeps q", ": e / sum) - r->q - own;", ": e / sum) - own;", "losses")
-m("loss: an ignored row is read", "if (!b->to->look || b->a->t->q || b->a->t->index[row] >= 0) {",
+m("loss: an ignored row is read", "if (!b->finish->targets || b->a->t->q || b->a->t->index[row] >= 0) {",
   "if (1) {", "losses special_cases memory")
 m("loss: grad_scale without the scale", "b->factor = a->t ? a->t->grad_scale * a->s.scale : 1;",
   "b->factor = a->t ? a->t->grad_scale : 1;", "losses golden")
@@ -207,16 +205,15 @@ m("ends: what is past them stays", "if (r->y && r->n < b->a->s.cols) {",
 m("sink: it is no term of the sum", "b->a->sink ? mmax_sink_of(r) : 0;", "0;", "attention")
 m("lse: without the maximum", "= r->log_sum + (double)r->max * b->call.scale; }", "= r->log_sum + (double)r->max; }",
   "attention")
-m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->to->look && r->y == r->x :",
+m("in place: sigma overwrites x that a loss needs", "r->y ? is_sigma && b->finish->targets && r->y == r->x :",
   "r->y ? 0 :", "losses")
 
 # ==== rows, short rows ====
 m("groups: all rows have the first one's factor", "a_ = mmax_set(a[j]);", "a_ = mmax_set(a[0]);", "forward bits")
-m("short rows: logarithms with a bias are short", "!a->sink && !a->terms", "!a->sink", "attention")
+m("short rows: logarithms with a bias are short", "a->sink || a->terms || finish == MMAX_LSE", "a->sink || finish == MMAX_LSE", "attention")
 m("groups: far maxima stay", "bad = mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)));",
   "bad = mmax_is_nan(all);", "special_cases forward")
-m("groups: evsoftmax's masks count in the mean", "bad = mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX));",
-  "bad = mmax_lt(mean_, mean_);", "special_cases forward")
+m("evsoftmax: masks count in the mean", "if (!mmax_is_finite_f64(mean)) { /* there are masks", "if (0) { /* there are masks", "special_cases forward")
 
 # ==== sparsemax, entmax15 ====
 m("lanes: Newton's step of entmax15 is too long", "next = norm * excess / ((norm + one) * first);",
@@ -294,8 +291,8 @@ m("tanhmax: short rows are all usual", "is_signed ? MMAX_USUAL : MMAX_FAR", "MMA
 m("tanhmax: gx of flat rows", "unit = 1 / active;", "unit = 1 / (double)n;",
   "backward special_cases")
 m("tanhmax: a term of sinh", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)", "backward")
-m("tanhmax: cosh of masks counts", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
-m("tanhmax: tiny f is squared", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs(f)), f) : f, q", "f : f, q",
+m("tanhmax: cosh of masks counts", "if (!is_usual) { *cosh2 = mmax_keep(active, *cosh2); }", "", "special_cases forward")
+m("tanhmax: tiny f is squared", "f_ = is_usual ? f : mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs(f)), f)", "f_ = f",
   "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2);", "*cosh2;",
   "special_cases forward")
@@ -329,11 +326,12 @@ m("multimodality: y of the last maximum", "first = x[i] > x[first] ? i : first;"
 m("sparsity: negative y overflow", "5.9604644775390625e-08 * root", "root", "api")
 m("sparsity: an underflown reference", "reference = reference >= (double)MMAX_MIN ? reference : 0;", "",
   "api")
-m("soft targets: q > 0 at a mask", "lost = mmax_or(lost, mmax_not(active) & counts);", "", "attention losses")
+m("soft targets: q > 0 at a mask", "lost = mmax_or(lost, mmax_not(active) & is_above);", "", "attention losses")
 m("soft targets: sum q is 1", "mmax_factor_of(soft ? r->q_sum : 1,", "mmax_factor_of(1,", "attention losses")
-m("soft targets: NaN passes", "return careful ? !mmax_any(bad)", "return careful ? 1", "losses")
-m("soft targets: a negative one is usual", " && !mmax_any(mmax_lt(least, zero));", ";", "losses")
-m("soft targets: NaN passes in entmax", "n == 0 || (q && mmax_targets_are(q, x, n) == MMAX_IS_NAN)", "n == 0", "losses")
+m("soft targets: NaN passes", "    return !mmax_any(bad);\n}\nMMAX_STATIC int mmax_read_targets", "    return 1;\n}\nMMAX_STATIC int mmax_read_targets", "losses")
+m("soft targets: a negative one is good", "active & mmax_not(counts) & mmax_ne(q_, zero)",
+  "active & mmax_not(counts) & mmax_lt(zero, q_)", "losses special_cases")
+m("soft targets: NaN passes in entmax", "n == 0 || (q && mmax_classify_targets(q, x, n) == MMAX_IS_NAN)", "n == 0", "losses")
 m("loss: an infinite factor makes NaN", "return g != 0 ? g * factor : 0;", "return g * factor;", "losses")
 m("loss: an infinite factor is a usual one", " || !mmax_is_finite_f64(factor);", ";", "losses")
 m("loss: a factor is not infinite beyond the type", "b->factor = b->factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
