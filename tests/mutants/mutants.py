@@ -247,23 +247,23 @@ m("threshold: a row alone loses its last entry", "for (size_t i = g->held == 1 ?
   "for (size_t i = g->held == 1 ? g->most - 1 : 0; i-- > 0;)", "forward bits")
 
 # ==== top-k, truncation, sampling ====
-m("top-k: more than k of equal ones", "cut.last = equal < s->count_low - s->count_above ? mmax_top_last(t, s->low, equal) : t->n;",
-  "cut.last = t->n;", "topk")
-m("top-k: the count is of larger ones", "mmax_mask is_above = mmax_le(limit, v_);",
-  "mmax_mask is_above = mmax_lt(limit, v_);", "topk")
-m("top-k: keys of negative numbers", "return bits >> (8 * MMAX_SIZE - 1) ? bits ^ (~(mmax_uint)0 >> 1) : bits;", "return bits;",
+m("top-k: more than k of equal ones", "cut.last = (was_list ? cut.last : mmax_top_place(t, cut.last)) + 1;", "", "topk")
+m("top-k: a place among candidates for one in the row", "(was_list ? cut.last : mmax_top_place(t, cut.last)) + 1;",
+  "cut.last + 1;", "topk")
+m("top-k: the count is of larger ones", "if (n >= MMAX_WIDTH) { return mmax_le(low, v); }",
+  "if (n >= MMAX_WIDTH) { return is_above; }", "topk")
+m("top-k: keys of negative numbers", "return bits >> 63 ? bits ^ (~(uint64_t)0 >> 1) : bits;", "return bits;",
   "topk environment")
-m("top-k: missing ones have index 0", "mmax_select_put(&t, done, 0, UINT32_MAX);", "mmax_select_put(&t, done, 0, 0);", "topk")
-m("top-k: of equal ones the last first", "mmax_igt(lanes, mmax_iset(i - at));", "mmax_igt(mmax_iset(i - at), lanes);", "topk")
+m("top-k: missing ones have index 0", "mmax_select_put(t, count, 0, UINT32_MAX);", "mmax_select_put(t, count, 0, 0);", "topk")
+m("top-k: of equal ones the last first", "mmax_igt(lanes, mmax_iset(i - at))", "mmax_igt(mmax_iset(i - at), lanes)", "topk")
 m("top-k: first is not added to index", "mmax_bits_of(s), place + t->a->first);", "mmax_bits_of(s), place);", "topk attention")
-m("top-k: fewer groups than k are active", "if (!is_weighed && t->mass < target) { return all; }", "", "topk")
-m("truncate: of equal weights any one", "if (is_mixed) {", "if (0) {", "topk")
-m("truncate: keep does not count", "if (mmax_top_is_shorter(cut, other)) { cut = other; }", "", "topk")
-m("truncate: the longest prefix", "if (mmax_top_is_shorter(other, cut)) { cut = other; }", "", "topk")
-m("truncate: the variance for the deviation", "? mmax_root(low) * unit * 32 : 0", "? low * unit * 32 : 0", "topk")
-m("sample: u does not count", "target *= u;", "target *= 0.5;", "topk")
-m("sample: what is cut is drawn", "const mmax_vec e_ = mmax_keep(is_kept, mmax_weigh(v_ - shift, w, c, 0));",
-  "const mmax_vec e_ = mmax_weigh(v_ - shift, w, c, 0);\n(void)is_kept;", "topk")
+m("top-k: fewer groups than k are active", "cut.low = t->mass < target ? cut.low : t->above;", "cut.low = t->above;", "topk")
+m("truncate: keep does not count", "if (mmax_top_cut(t, c) < c->keep) {", "if (mmax_top_cut(t, c) < 1) {", "topk")
+m("truncate: top_p does not count", "mmax_top_keep(t, c->top_p, MMAX_MASSES);", "", "topk")
+m("truncate: the variance for the deviation", "? mmax_root(low) * unit / down : 0", "? low * unit / down : 0", "topk")
+m("truncate: weights of other candidates are kept", "    t->is_weighed = 0;\n", "", "topk")
+m("sample: u does not count", "NULL, u * t->mass, MMAX_MASSES", "NULL, 0.5 * t->mass, MMAX_MASSES", "topk")
+m("sample: what is cut is drawn", "term = mmax_keep(is_kept, term);", "", "topk")
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers",
