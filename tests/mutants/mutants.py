@@ -258,11 +258,11 @@ m("top-k: missing ones have index 0", "mmax_select_put(t, count, 0, UINT32_MAX);
 m("top-k: of equal ones the last first", "mmax_igt(lanes, mmax_iset(i - at))", "mmax_igt(mmax_iset(i - at), lanes)", "topk")
 m("top-k: first is not added to index", "mmax_bits_of(s), place + t->a->first);", "mmax_bits_of(s), place);", "topk attention")
 m("top-k: fewer groups than k are active", "cut.low = t->mass < target ? cut.low : t->above;", "cut.low = t->above;", "topk")
-m("truncate: keep does not count", "if (mmax_top_cut(t, c) < c->keep) {", "if (mmax_top_cut(t, c) < 1) {", "topk")
+m("truncate: keep does not count", "if (t->count < c->keep) {", "if (0) {", "topk")
 m("truncate: top_p does not count", "mmax_top_keep(t, c->top_p, MMAX_MASSES);", "", "topk")
 m("truncate: the variance for the deviation", "? mmax_root(low) * unit / down : 0", "? low * unit / down : 0", "topk")
 m("truncate: weights of other candidates are kept", "    t->is_weighed = 0;\n", "", "topk")
-m("sample: u does not count", "NULL, u * t->mass, MMAX_MASSES", "NULL, 0.5 * t->mass, MMAX_MASSES", "topk")
+m("sample: u does not count", "(double)(mmax_mixed(key) >> 11) * 1.1102230246251565e-16 * t->mass", "0.5 * t->mass", "topk")
 m("sample: what is cut is drawn", "term = mmax_keep(is_kept, term);", "", "topk")
 
 # ==== backward, tanhmax, soft caps ====
