@@ -371,6 +371,18 @@ static void check_law(const topk_type *t, mmax_truncation c, double top) {
           (unsigned)(8 * t->f->size), chi, expected, left);
 }
 
+/* No draw of any small seed and row is of an entry that weighs e^-20. */
+static void check_rare(const topk_type *t) {
+    mmax_shape s = mmax_rows(100, 2);
+    int good = 1;
+    for (size_t i = 0; i < 200; ++i) { set(t->f, bx, i, i % 2 ? 0 : -20); }
+    for (uint64_t seed = 0; seed < 100; ++seed) {
+        good &= t->sample(bi, NULL, bx, mmax_truncation_none(), seed, 0, s) == MMAX_OK;
+        for (size_t r = 0; r < 100; ++r) { good &= bi[r] == 1; }
+    }
+    CHECK(good, "f%u: an entry that weighs next to nothing is drawn", (unsigned)(8 * t->f->size));
+}
+
 /* ==== special rows ==== */
 static void check_nan(const topk_type *t, size_t n, size_t k, size_t at, special which) {
     size_t active = 0;
@@ -589,6 +601,7 @@ int main(int argc, char **argv) {
         }
     }
     TEST("draws follow the law") {
+        FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) { check_rare(t); }
         mmax_truncation c = mmax_truncation_none();
         FOR_EACH_TYPE(t) {
             check_law(t, c, 3);

@@ -526,7 +526,7 @@ static void check_preferred(const call *c) {
         key[i] = can_be ? row.s[i].hi + prefer : -INFINITY;
         near[i] = can_be ? 4 * eps_of(f) * (fabsl(row.s[i].hi) + fabs(prefer)) : 0;
         weighed[i] = c->own.over_all && !is_masked(row.s[i]);
-        left += can_be;
+        left += can_be != 0;
     }
     for (size_t j = 0; j < c->own.k && left; ++j, --left) {
         const size_t at = c->own.index[j];

@@ -128,24 +128,24 @@ m("exp, f32: a coefficient", "mmax_exp", "5.55081218481064e-2f", "5.650812184810
 m("far maxima: from far too late", "MMAX_FAR", "1e9 : 131072.0", "1e14 : 16777216.0", "forward special_cases losses")
 
 # ==== attention: scores ====
-m("mask: an entry at the limit is none", "mmax_attended", "mmax_set(t->limit)", "mmax_set((mmax_real)t->limit - 1)",
+m("mask: an entry at the limit is none", "mmax_attention_score", "mmax_set(t->limit)", "mmax_set((mmax_real)t->limit - 1)",
   "attention")
-m("bias: a slope below 0 hides +inf", "mmax_attended", "mmax_fma(b, mmax_set(t->slope), b * mmax_set(0))",
+m("bias: a slope below 0 hides +inf", "mmax_attention_score", "mmax_fma(b, mmax_set(t->slope), b * mmax_set(0))",
   "(b * mmax_set(t->slope))", "attention special_cases")
-m("bias: -inf does not mask", "mmax_attended", "is_masked = mmax_or(is_masked, mmax_lt(b, mmax_set(-MMAX_MAX)));", "",
+m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_masked, mmax_lt(b, mmax_set(-MMAX_MAX)));", "",
   "attention")
 
 # ==== gradients through sigma, gp ====
 m("slope: one at the kink, too", "mmax_slope_of", "mmax_lt(d, s)", "mmax_le(d, s)", "backward losses special_cases")
-m("gp: a mask's distance is infinite", "mmax_through_sigma",
+m("gp: a mask's distance is infinite", "mmax_sigma_backward",
   "mmax_max(x_ * mmax_set(kinks.input_scale), mmax_set(-MMAX_MAX / 4))", "(x_ * mmax_set(kinks.input_scale))",
   "special_cases backward losses")
 m("gp: a target's own part is left out", "mmax_gradient_part",
-  "e[target] = (mmax_real)(mmax_target_gradient(r) * (double)lift.up)", "", "losses")
-m("gp: what is masked counts", "mmax_through_sigma",
+  "e[target] = (mmax_real)(mmax_target_gradient(r) * (double)scaling.up)", "", "losses")
+m("gp: what is masked counts", "mmax_sigma_backward",
   "mmax_keep(mmax_is_active(x_), mmax_load_upto(g + at, left, mmax_set(0)))",
   "mmax_load_upto(g + at, left, mmax_set(0))", "special_cases backward")
-m("gp: what is held is not flushed", "mmax_through_sigma", "MMAX_GP_MOST", "1000000 * MMAX_GP_MOST",
+m("gp: what is held is not flushed", "mmax_sigma_backward", "MMAX_GP_MOST", "1000000 * MMAX_GP_MOST",
   "backward losses long_rows bits")
 m("gp: flushed lanes stay", "mmax_slopes_flush", "MMAX_EACH_OF(i, 8 * MMAX_GP_REGS) { t->lanes[i] = mmax_set(0); }",
   "", "backward losses")
@@ -153,7 +153,7 @@ m("gp: short rows lie upon each other", "mmax_back_short", "[2] + j * n +", "[2]
 m("gradient: short rows have no end", "mmax_back_short",
   "mmax_store_upto(r.gx + j * gx_stride + at, left, mmax_load(g + j * n + at))",
   "mmax_store(r.gx + j * gx_stride + at, mmax_load(g + j * n + at))", "special_cases memory backward")
-m("gp: lanes are lost", "mmax_through_sigma", "slopes->lanes[i] =", "(void)", "losses")
+m("gp: lanes are lost", "mmax_sigma_backward", "slopes->lanes[i] =", "(void)", "losses")
 m("gp: is written, not added to", "mmax_slopes_end", "[i] += s[1]", "[i] = s[1]", "backward losses")
 m("gp: b of order 2 without its 2", "mmax_slopes_end", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
   "backward losses")
@@ -243,9 +243,9 @@ m("top-k: more than k of equal ones", "mmax_top_find",
   "cut.last = (was_list ? cut.last : mmax_top_place(t, cut.last)) + 1;", "", "topk")
 m("top-k: a place among candidates for one in the row", "mmax_top_find",
   "(was_list ? cut.last : mmax_top_place(t, cut.last))", "cut.last", "topk")
-m("top-k: the count is of larger ones", "mmax_top_kept", "mmax_le(low, v)", "is_above", "topk")
+m("top-k: the count is of larger ones", "mmax_top_before", "mmax_le(low, v)", "is_above", "topk")
 m("top-k: keys of negative numbers", "mmax_top_key", "bits >> 63 ? bits ^ (~(uint64_t)0 >> 1) :", "", "topk environment")
-m("top-k: missing ones have index 0", "mmax_select_end", "0, UINT32_MAX", "0, 0", "topk")
+m("top-k: missing ones have index 0", "mmax_select_row", "0, UINT32_MAX", "0, 0", "topk")
 m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(lanes, mmax_iset(i - at))",
   "mmax_igt(mmax_iset(i - at), lanes)", "topk")
 m("top-k: first is not added to index", "mmax_select_sort", "+ t->a->first", "", "topk attention")
@@ -255,21 +255,22 @@ m("truncate: top_p does not count", "mmax_top_cut", "mmax_top_keep(t, c->top_p, 
 m("truncate: the variance for the deviation", "mmax_top_least", "mmax_root(low)", "low", "topk")
 m("truncate: the bound is rounded down", "mmax_top_least", "least - max < gap", "0", "topk")
 m("truncate: weights of other candidates are kept", "mmax_top_look_at", "t->is_weighed = 0;", "", "topk")
+m("sample: seed 0 and row 0 have u = 0", "mmax_sample_row", "+ 0x9e3779b97f4a7c15", "", "topk")
 m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11) * 1.1102230246251565e-16", "0.5", "topk")
 m("sample: what is cut is drawn", "mmax_top_pass", "mmax_keep(is_kept, term)", "term", "topk")
 
 # ==== backward, tanhmax, soft caps ====
-m("backward: gx below the normal numbers", "mmax_lowered",
+m("backward: gx below the normal numbers", "mmax_unscaled",
   "mmax_keep(counts, mmax_keep(counts, g) * mmax_set(l->down))", "g * mmax_set(l->down)",
   "environment backward special_cases losses")
-m("backward: no lift", "mmax_back_call", "by == MMAX_BY_ENTRY ? 1 : MMAX_UP", "1",
+m("backward: no lift", "mmax_back_all", "by == MMAX_BY_ENTRY ? 1 : MMAX_UP", "1",
   "backward environment special_cases losses")
-m("backward: what the scale makes subnormal is kept", "mmax_lift_of",
+m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
   "* 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))", "",
   "environment special_cases backward")
 m("backward: too much lift has no second try", "mmax_back_apart", "; i < 2; ++", "; i < 1; ++",
   "backward special_cases")
-m("backward: gp of the low lift by the high one", "mmax_back_call", "1 / ups[i]", "1 / ups[0]",
+m("backward: gp of the low lift by the high one", "mmax_back_all", "1 / ups[i]", "1 / ups[0]",
   "backward special_cases")
 m("backward: gy of masked entries is used", "mmax_back_load", "e.g = careful ? mmax_keep(counts, e.g) : e.g;", "",
   "special_cases")
