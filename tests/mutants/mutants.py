@@ -239,26 +239,25 @@ m("threshold: lanes are not exchanged", "MMAX_EXCHANGE", "mmax_lower(a, b, (s) %
 m("threshold: a row alone loses its last entry", "mmax_lane_taus", "most : 0; i", "most - 1 : 0; i", "forward bits")
 
 # ==== top-k, truncation, sampling ====
-m("top-k: more than k of equal ones", "mmax_top_find", "cut.last = (was_list ? cut.last : mmax_top_place(t, cut.last)) + 1;", "",
-  "topk")
+m("top-k: more than k of equal ones", "mmax_top_find",
+  "cut.last = (was_list ? cut.last : mmax_top_place(t, cut.last)) + 1;", "", "topk")
 m("top-k: a place among candidates for one in the row", "mmax_top_find",
-  "(was_list ? cut.last : mmax_top_place(t, cut.last)) + 1", "cut.last + 1", "topk")
-m("top-k: the count is of larger ones", "mmax_top_before", "return mmax_le(low, v)", "return is_above", "topk")
-m("top-k: keys of negative numbers", "mmax_top_key", "bits >> 63 ? bits ^ (~(uint64_t)0 >> 1) : bits", "bits",
-  "topk environment")
-m("top-k: missing ones have index 0", "mmax_select_end", ", UINT32_MAX", ", 0", "topk")
-m("top-k: of equal ones the last first", "mmax_top_rank", "lanes, mmax_iset(i - at)", "mmax_iset(i - at), lanes", "topk")
+  "(was_list ? cut.last : mmax_top_place(t, cut.last))", "cut.last", "topk")
+m("top-k: the count is of larger ones", "mmax_top_kept", "mmax_le(low, v)", "is_above", "topk")
+m("top-k: keys of negative numbers", "mmax_top_key", "bits >> 63 ? bits ^ (~(uint64_t)0 >> 1) :", "", "topk environment")
+m("top-k: missing ones have index 0", "mmax_select_end", "0, UINT32_MAX", "0, 0", "topk")
+m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(lanes, mmax_iset(i - at))",
+  "mmax_igt(mmax_iset(i - at), lanes)", "topk")
 m("top-k: first is not added to index", "mmax_select_sort", "+ t->a->first", "", "topk attention")
 m("top-k: fewer groups than k are active", "mmax_top_keep", "t->mass < target ? cut.low :", "", "topk")
-m("truncate: keep does not count", "mmax_top_truncate", "< c->keep", "< 0", "topk")
+m("truncate: keep does not count", "mmax_top_cut", "t->count < c->keep", "0", "topk")
 m("truncate: top_p does not count", "mmax_top_cut", "mmax_top_keep(t, c->top_p, MMAX_MASSES);", "", "topk")
 m("truncate: the variance for the deviation", "mmax_top_least", "mmax_root(low)", "low", "topk")
 m("truncate: the bound is rounded down", "mmax_top_least", "least - max < gap", "0", "topk")
 m("truncate: weights of other candidates are kept", "mmax_top_look_at", "t->is_weighed = 0;", "", "topk")
-m("sample: u does not count", "mmax_sample_rows", "u * t->mass", "0.5 * t->mass", "topk")
-m("sample: seed 0 and row 0 have u = 0", "mmax_sample_rows", "mmax_mixed(key + 0x9e3779b97f4a7c15)", "mmax_mixed(key)",
-  "topk")
-m("sample: what is cut is drawn", "mmax_top_pass", "term = mmax_keep(is_kept, term);", "", "topk")
+m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11) * 1.1102230246251565e-16", "0.5", "topk")
+m("sample: seed 0 and row 0 have u = 0", "mmax_sample_row", "+ 0x9e3779b97f4a7c15", "", "topk")
+m("sample: what is cut is drawn", "mmax_top_pass", "mmax_keep(is_kept, term)", "term", "topk")
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers", "mmax_lowered",
