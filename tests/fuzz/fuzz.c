@@ -183,7 +183,7 @@ static void check_untouched(input *in, int written) {
     for (int a = 0; written && a < BLOCKS; ++a) {
         size_t rows = a < ARRAYS ? in->c.s.rows : 1, n = a < ARRAYS ? width_of(f, &in->c) : 1;
         size_t bytes = a < ARRAYS ? f->size : in->extent[a];
-        for (size_t k = 0; k < rows * n && in->at[a] && is_given(in, a) && is_output(a); ++k) {
+        for (size_t k = 0; k < rows * n && bytes > 0 && in->at[a] && is_given(in, a) && is_output(a); ++k) {
             unsigned char *then = (unsigned char *)(uintptr_t)before(in, a);
             size_t at = a < ARRAYS ? place_of(in, a, k / n, k % n) * bytes : 0;
             memcpy(then + at, in->at[a] + at, bytes);
