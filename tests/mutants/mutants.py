@@ -23,12 +23,13 @@ m("scale: 2^61 passes", "mmax_check_scale", "0x43b0000000000000", "0x43c00000000
 m("scale: one below 2^-60 passes", "mmax_check_scale", "0x3c30000000000000 <=", "0x3c20000000000000 <=",
   "special_cases")
 m("scale: 0 is one half", "mmax_check_scale", "*scale = 1;", "*scale = 0.5;", "api forward")
-m("range: NaN passes", "mmax_with", "mmax_is_nan_f64(a.epsilon) ||", "", "special_cases")
+m("range: NaN passes", "mmax_is_within", "!mmax_is_nan_f64(*a) && *a >= low && *a <= high",
+  "!(*a < low) && !(*a > high)", "special_cases")
 m("params: what rounds to infinity passes", "mmax_fits", "< 3.4028235677973366e38", "<= 3.4028235677973366e38",
   "special_cases")
 m("params: a bad d passes", "mmax_check_params", "&& mmax_fits(p->d[i], size)", "", "special_cases")
 m("params: order 1 reads the second ones", "mmax_check_params", "< p->order;", "< 2;", "special_cases api")
-m("targets: smoothing 1 passes", "mmax_check_targets", "label_smoothing <", "label_smoothing <=", "special_cases")
+m("targets: smoothing 1 passes", "mmax_check_targets", "0.99999999999999989", "1", "special_cases")
 m("targets: index and q both pass", "mmax_check_targets", "|| (t->index && t->q)", "",
   "special_cases losses attention")
 m("targets: a loss takes attention", "mmax_check_attention", "!(needs & MMAX_TARGETS) &&", "",
@@ -111,7 +112,7 @@ m("total: infinity loses itself", "mmax_total", "mmax_is_finite_f64(sum->total)"
 m("log1p: what 1 + v lost is left out", "mmax_log1p", "lost / whole", "lost * 0", "more losses")
 
 # ==== what a call prepares, the exponential, sigma ====
-m("scale: its log2(e) has no low part", "mmax_prepare_scale", "(float)(s * log2e - (double)c->high)", "0", "forward")
+m("scale: its log2(e) has no low part", "mmax_prepare_scale", "(product - (double)c->high)", "0", "forward")
 m("scale, f64: the low part forgets a product", "mmax_prepare_scale", "+ s_rest * l_top", "", "forward")
 m("sigma: below is above", "mmax_prepare_sigma", "1.0 - p->t_b[i]", "p->t_b[i] - 1.0", "forward golden")
 m("sigma: an absent term keeps its kink", "mmax_prepare_sigma", "below ? (mmax_real)p->b[i] : -MMAX_MAX",
@@ -149,10 +150,9 @@ m("gp: what is held is not flushed", "mmax_sigma_backward", "MMAX_GP_MOST", "100
   "backward losses long_rows bits")
 m("gp: flushed lanes stay", "mmax_slopes_flush", "MMAX_EACH_OF(i, 8 * MMAX_GP_REGS) { t->lanes[i] = mmax_set(0); }",
   "", "backward losses")
-m("gp: short rows lie upon each other", "mmax_back_short", "[2] + j * n +", "[2] +", "backward")
-m("gradient: short rows have no end", "mmax_back_short",
-  "mmax_store_upto(r.gx + j * gx_stride + at, left, mmax_load(g + j * n + at))",
-  "mmax_store(r.gx + j * gx_stride + at, mmax_load(g + j * n + at))", "special_cases memory backward")
+m("gp: short rows lie upon each other", "mmax_back_rows", "b.packed[0] + j * n : gx", "b.packed[0] : gx", "backward")
+m("gradient: rows have no end", "mmax_back_gradient", "mmax_store_upto(gx + at, left, mmax_unscaled(d, &scaling))",
+  "mmax_store(gx + at, mmax_unscaled(d, &scaling))", "special_cases memory backward")
 m("gp: lanes are lost", "mmax_sigma_backward", "slopes->lanes[i] =", "(void)", "losses")
 m("gp: is written, not added to", "mmax_slopes_end", "[i] += s[1]", "[i] = s[1]", "backward losses")
 m("gp: b of order 2 without its 2", "mmax_slopes_end", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
@@ -165,8 +165,8 @@ m("pass 1: NaN is not looked for", "mmax_largest_of",
   "if (MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0])))) { return MMAX_IS_NAN; }", "", "special_cases")
 m("pass 1: sigma that overflows to -inf is normal", "mmax_largest_of",
   "if ((double)*max * c->scale < -MMAX_MAX) { return MMAX_IS_EMPTY; }", "", "special_cases")
-m("pass 3: the head of a row is skipped", "mmax_weights", "if (at) { mmax_weights_step(y, e, (int)at, a, least); }",
-  "", "forward bits long_rows")
+m("pass 3: the head of a row is skipped", "mmax_weights", "from = 0, to = head", "from = head, to = n",
+  "forward bits long_rows")
 m("weights below the normal numbers", "mmax_weight_of", "mmax_keep(mmax_le(least, mmax_abs(e)), e)", "e",
   "special_cases environment forward")
 m("weights: -0 from negative factors", "mmax_weight_of",
@@ -180,15 +180,15 @@ m("special rows: masks become NaN, too", "mmax_end_special", "&& mmax_bits_of(x[
   "special_cases")
 m("spread: what overflows stays so", "mmax_spread_of",
   "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;", "special_cases losses")
-m("evsoftmax: the mean may be above the largest", "mmax_look_evidence",
-  "mean < (double)r->largest ? (mmax_real)mean : r->largest", "(mmax_real)mean", "special_cases forward")
+m("evsoftmax: the mean may be above the largest", "mmax_mean_of", "mean < (double)largest ? (mmax_real)mean : largest",
+  "(mmax_real)mean", "special_cases forward")
 m("evsoftmax: entries at the mean are low", "mmax_weighed", "mmax_lt(x, mean)", "mmax_le(x, mean)",
   "special_cases forward golden")
 m("loss: evsoftmax's low target costs nothing", "mmax_loss_of", "(r->target < r->mean ? own : 0)", "0", "losses")
 m("loss: a masked target is finite", "mmax_end_loss", "MMAX_MASKED ? MMAX_INF_F64", "1 ? 0", "special_cases losses")
 m("loss: gx at the target keeps q", "mmax_target_gradient", "r->q - own;", "own;", "losses")
-m("loss: an ignored row is read", "mmax_begin_row", "!b->to->look || b->a->t->q || b->a->t->index[row] >= 0", "1",
-  "losses special_cases memory")
+m("loss: an ignored row is read", "mmax_begin_row", "!b->finish->targets || b->a->t->q || b->a->t->index[row] >= 0",
+  "1", "losses special_cases memory")
 m("loss: grad_scale without the scale", "mmax_batch_of", "* a->s.scale", "", "losses golden")
 m("far maxima: the shift is not taken off", "mmax_by_blocks", "x_ - shift,", "x_,", "special_cases forward losses")
 m("far maxima: what overflows is a mask", "mmax_by_blocks", "mmax_select(mmax_is_active(x_), d, x_)", "x_ - shift",
@@ -196,17 +196,31 @@ m("far maxima: what overflows is a mask", "mmax_by_blocks", "mmax_select(mmax_is
 m("ends: what is past them stays", "mmax_begin_row", "r->y && r->n < b->a->s.cols", "0", "special_cases memory")
 m("sink: it is no term of the sum", "mmax_begin_row", "b->a->sink ? mmax_sink_of(r) :", "", "attention")
 m("lse: without the maximum", "mmax_after_sum", "* b->call.scale", "", "attention")
-m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "is_sigma && b->to->look && r->y == r->x", "0",
-  "losses")
+m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "is_sigma && b->finish->targets && r->y == r->x",
+  "0", "losses")
 
 # ==== rows, short rows ====
 m("groups: all rows have the first one's factor", "mmax_group_end", "mmax_set(a[j])", "mmax_set(a[0])", "forward bits")
-m("short rows: logarithms with a bias are short", "mmax_normalise", "&& !a->terms", "", "attention")
+m("groups: rows with a bias go in groups", "mmax_has_groups", "|| a->terms", "", "attention")
+m("groups: rows with starts go in groups", "mmax_has_groups", "a->s.starts ||", "", "axis")
+m("groups: smoothing is forgotten", "mmax_has_groups", "&& a->t->label_smoothing == 0", "", "bits")
+m("groups: an ignored row is read", "mmax_group_run", "if (index < 0) { return 0; }", "", "losses special_cases")
+m("groups: rows are held without a gap", "mmax_groups", "(s->cols + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH",
+  "s->cols", "forward bits")
+m("groups: all rows have the first one's length", "mmax_group_exponentials", "to < g->n[j] ? to : g->n[j]",
+  "to < g->n[0] ? to : g->n[0]", "bits")
+m("rows by kernel: a bias is not looked at", "mmax_row_by_kernel", "&& !a->terms", "", "attention")
 m("groups: far maxima stay", "mmax_group_begin",
   "mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)))", "mmax_is_nan(all)",
   "special_cases forward")
-m("groups: evsoftmax's masks count in the mean", "mmax_group_mean", "mmax_not_le(mmax_abs(mean_), mmax_set(MMAX_MAX))",
-  "mmax_lt(mean_, mean_)", "special_cases forward")
+m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
+m("interleaved: each block of a row is the first", "mmax_axis_row", "place += n * t->inner", "place += 0", "axis")
+m("interleaved: masks of NaN rows become NaN", "mmax_axis_row",
+  "state == MMAX_IS_NAN && mmax_bits_of(e[i]) != MMAX_MASKED", "state == MMAX_IS_NAN", "axis")
+m("interleaved: rows by blocks keep their exponentials", "mmax_axis_row", "mmax_weights(e, e, n, &f);", "", "axis")
+m("interleaved: rows of other ends are alike", "mmax_axis_rows", "&& mmax_end_of(s, row + t.rows) == end", "", "axis")
+m("interleaved: rows without entries have weights", "mmax_axis_weights",
+  "mmax_keep(mmax_is_active(t->max[k]), t->rounder[k])", "t->rounder[k]", "axis")
 
 # ==== sparsemax, entmax15 ====
 m("lanes: Newton's step of entmax15 is too long", "mmax_lane_taus_of", "norm * excess / ((norm + one) * first)",
@@ -222,7 +236,7 @@ m("tau of a row: is one real", "mmax_find_tau", "(mmax_real)(((double)t - (doubl
   "forward losses")
 m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", "start + 1e-2", "forward")
 m("candidates: start is rounded up", "mmax_rounded_down",
-  "(double)(mmax_real)t > t ? mmax_real_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
+  "(double)(mmax_real)t > t ? mmax_next_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
 m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "forward long_rows")
 m("threshold loss: q at masks", "mmax_threshold_loss_row", "mmax_keep(mmax_is_active(x_), p - mmax_set(t->q))",
   "p - mmax_set(t->q)", "losses special_cases")
@@ -243,7 +257,11 @@ m("top-k: more than k of equal ones", "mmax_top_find",
   "cut.last = (was_list ? cut.last : mmax_top_place(t, cut.last)) + 1;", "", "topk")
 m("top-k: a place among candidates for one in the row", "mmax_top_find",
   "(was_list ? cut.last : mmax_top_place(t, cut.last))", "cut.last", "topk")
-m("top-k: the count is of larger ones", "mmax_top_before", "mmax_le(low, v)", "is_above", "topk")
+m("top-k: the count is of larger ones", "mmax_top_before", "mmax_le(low, v)", "is_above", "topk", nth=1)
+m("top-k: masks are active", "mmax_top_begin", "t->active = t->count;", "", "topk")
+m("top-k: what another cut keeps is kept again", "mmax_top_kept", "& mmax_not(mmax_top_before(v, at, other))", "",
+  "topk")
+m("top-k: one of few candidates too many", "mmax_top_pick", "limit > 1 ? limit : 1", "limit + 1", "topk")
 m("top-k: keys of negative numbers", "mmax_top_key", "bits >> 63 ? bits ^ (~(uint64_t)0 >> 1) :", "", "topk environment")
 m("top-k: missing ones have index 0", "mmax_select_row", "0, UINT32_MAX", "0, 0", "topk")
 m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(lanes, mmax_iset(i - at))",
@@ -265,31 +283,41 @@ m("backward: gx below the normal numbers", "mmax_unscaled",
   "environment backward special_cases losses")
 m("backward: no lift", "mmax_back_all", "by == MMAX_BY_ENTRY ? 1 : MMAX_UP", "1",
   "backward environment special_cases losses")
+m("backward: rows side by side have one mean", "mmax_back_gradient", "means + at * each", "means", "golden")
+m("backward: means of rows lie upon each other", "mmax_back_means", "means += n;", "", "backward")
+m("backward: long rows have the sum for the mean", "mmax_back_means", "/ (whole > 0 ? whole : 1)", "",
+  "backward long_rows")
+m("backward: weights of rows lie upon each other", "mmax_back_rows", "b.w ? b.w + j * n : y", "b.w ? b.w : y",
+  "backward")
+m("backward: rows of other ends are alike", "mmax_back_all", "s->ends[row + j] == n ? count : j", "count",
+  "backward special_cases")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
   "* 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))", "",
   "environment special_cases backward")
-m("backward: too much lift has no second try", "mmax_back_apart", "; i < 2; ++", "; i < 1; ++",
+m("backward: too much lift has no second try", "mmax_back_all", "count > 1 ? 1 : 3", "count > 1 ? 1 : 2",
   "backward special_cases")
 m("backward: gp of the low lift by the high one", "mmax_back_all", "1 / ups[i]", "1 / ups[0]",
   "backward special_cases")
-m("backward: gy of masked entries is used", "mmax_back_load", "e.g = careful ? mmax_keep(counts, e.g) : e.g;", "",
+m("backward: gy of masked entries is used", "mmax_back_weight", "if (careful) { *g = mmax_keep(counts, *g); }", "",
   "special_cases")
-m("backward: a mask of x weighs", "mmax_back_load", "e.w = mmax_select(mmax_is_active(e.x), e.w, nothing);", "",
+m("backward: a mask of x weighs", "mmax_back_weight", "mmax_select(mmax_is_active(x), y, nothing)", "y",
   "special_cases backward attention")
-m("backward: NaN in x is not seen", "mmax_back_load", "*check = mmax_fma(e.x, down, *check)", "", "special_cases")
-m("backward: NaN rows write masks", "mmax_back_nan", "|| (x && mmax_is_masked(x, i, terms))", "",
-  "special_cases backward")
+m("backward: NaN in x is not seen", "mmax_back_weight", "if (has_x) { *bad = mmax_fma(x, down, *bad); }", "",
+  "special_cases")
+m("backward: NaN rows write masks", "mmax_back_nan",
+  "|| (x && mmax_bits_of(*mmax_scored(&s, x, i, 1, terms)) == masked)", "", "special_cases backward")
 m("backward: -0 is a weight of NaN rows", "mmax_back_nan", "y_ << 1 == 0", "y_ == 0", "special_cases")
-m("backward: short rows go on past NaN", "mmax_back_short",
-  "if (MMAX_UNLIKELY(mmax_any(mmax_is_bad_entry(check)))) { return 0; }", "", "special_cases backward")
-m("backward: seglu's NaN is lost", "mmax_back_row",
-  "gx[i] = mmax_is_nan_f64((double)g[i]) ? mmax_from(MMAX_NAN) : gx[i]", "", "special_cases backward")
-m("backward: seglu's NaN is not in gp", "mmax_back_row", "r->slopes->any_nan = 1;", "", "special_cases backward")
+m("backward: short rows go on past NaN", "mmax_back_rows", "mmax_any(mmax_is_bad_entry(b.bad))",
+  "count == 1 && mmax_any(mmax_is_bad_entry(b.bad))", "special_cases backward")
+m("backward: seglu's NaN is lost", "mmax_back_rows",
+  "gx[i] = mmax_is_nan_f64((double)b.packed[0][i]) ? mmax_from(MMAX_NAN) : gx[i];", ";", "special_cases backward")
+m("backward: seglu's NaN is not in gp", "mmax_back_rows", "r->slopes->any_nan = 1;", "", "special_cases backward")
 m("tanhmax: short rows are all usual", "mmax_group_begin", "is_signed ? MMAX_USUAL :", "", "special_cases forward")
-m("tanhmax: gx of flat rows", "mmax_cosh_square", "1 / active;", "1 / (double)n;", "backward special_cases")
+m("tanhmax: gx of flat rows", "mmax_cosh_square", "1 / (double)mmax_tallied(active)", "1 / (double)n",
+  "backward special_cases")
 m("tanhmax: a term of sinh", "mmax_cosh_square", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)",
   "backward")
-m("tanhmax: cosh of masks counts", "mmax_sinh_cosh", "if (careful) { *cosh2 = mmax_keep(active, *cosh2); }", "",
+m("tanhmax: cosh of masks counts", "mmax_sinh_cosh", "if (!is_usual) { *cosh2 = mmax_keep(active, *cosh2); }", "",
   "special_cases forward")
 m("tanhmax: tiny f is squared", "mmax_sinh_cosh", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs(f)), f)", "f",
   "special_cases")
@@ -305,31 +333,31 @@ m("entmax: far from the root it stops", "mmax_powers_find", "100 && size", "3 &&
 m("entmax: large alpha has no base", "mmax_powers_find", "p->u > 1 && n > 1 ? mmax_powers_base(p) :", "", "more")
 m("entmax: a pivot above the target only", "mmax_powers_pivot", "above : below", "above : low", "more")
 m("entmax: weights below the normal numbers", "mmax_powers_weigh", "mmax_keep(mmax_le(least_, e), e)", "e", "more")
-m("entmax: a full buffer is lost", "mmax_entmax_row", "held > 3 * MMAX_LANES || at + MMAX_WIDTH >= n",
-  "at + MMAX_WIDTH >= n || held > 1000000", "more forward")
+m("entmax: a full buffer is lost", "mmax_entmax_row", "y[(mmax_uint)place[i]] = (mmax_real)d[i];",
+  "if (at + MMAX_WIDTH >= n) { y[(mmax_uint)place[i]] = (mmax_real)d[i]; }", "more forward")
 m("entmax loss: q > 0 at a mask", "mmax_entmax_loss_row", "is_lost |= is_masked && q_ > 0;", "",
   "more special_cases losses")
 m("entmax backward: gy is not relative", "mmax_entmax_gradients", "g_most = g;", "g_most = 0;", "more")
 m("sigsoftmax: no bound of sigmoids", "mmax_weigh", "mmax_max(mmax_min(x, most), mmax_set(0) - most)", "x",
   "more special_cases")
-m("hourglass: the sign of the sum", "mmax_hourglass_unit", "(spread.half_below < 0 ? -2 : 2)", "-2", "more")
+m("hourglass: the sign of the sum", "mmax_sparsehourglass_T", "(spread.half_below < 0 ? -2 : 2)", "-2", "more")
 m("gumbel: first_row does not count", "mmax_gumbel_T", "first_row +", "", "more")
 
 # ==== metrics, soft targets ====
-m("multimodality: x at epsilon counts", "mmax_multimodality_row", "> a->epsilon", ">= a->epsilon",
+m("multimodality: x at epsilon counts", "mmax_multimodality_row", "> a->parameter", ">= a->parameter",
   "properties special_cases api losses")
 m("multimodality: y of the last maximum", "mmax_multimodality_row", "> x[first] ?", ">= x[first] ?",
   "properties special_cases api losses")
 m("sparsity: negative y overflow", "mmax_sparsity_row", "5.9604644775390625e-08 *", "", "api")
 m("sparsity: an underflown reference", "mmax_sparsity_row",
   "reference = reference >= (double)MMAX_MIN ? reference : 0;", "", "api")
-m("soft targets: q > 0 at a mask", "mmax_sum_targets", "lost = mmax_or(lost, mmax_not(active) & counts);", "",
+m("soft targets: q > 0 at a mask", "mmax_sum_targets", "lost = mmax_or(lost, mmax_not(active) & is_above);", "",
   "attention losses")
 m("soft targets: sum q is 1", "mmax_gradient_part", "soft ? r->q_sum :", "", "attention losses")
 m("soft targets: NaN passes", "mmax_sum_targets", "!mmax_any(bad)", "1", "losses")
-m("soft targets: a negative one is usual", "mmax_sum_targets", "&& !mmax_any(mmax_lt(least, zero))", "", "losses")
+m("soft targets: a negative one is usual", "mmax_sum_targets", "mmax_ne(q_, zero)", "mmax_not_le(q_, zero)", "losses")
 m("soft targets: NaN passes in entmax", "mmax_entmax_T",
-  "|| (is_soft && mmax_targets_are(mmax_targets_of(&b, row), x, n) == MMAX_IS_NAN)", "", "losses")
+  "|| (is_soft && mmax_classify_targets(mmax_targets_of(&b, row), x, n) == MMAX_IS_NAN)", "", "losses")
 m("loss: an infinite factor makes NaN", "mmax_times", "g != 0 ? g * factor : 0", "g * factor", "losses")
 m("loss: an infinite factor is a usual one", "mmax_is_odd", "|| !mmax_is_finite_f64(factor)", "", "losses")
 m("loss: a factor is not infinite beyond the type", "mmax_batch_of",
