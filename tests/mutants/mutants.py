@@ -78,6 +78,7 @@ m("shape: strides of one row of bias or q matter", "mmax_check_all", "count * in
 m("shape: a stride below cols passes", "mmax_check_all", "stride < width", "stride + 1 < width", "special_cases")
 m("shape: sizes may overflow", "mmax_check_all", "count > 1 && stride > (limit - width) / (count - 1)", "0",
   "special_cases")
+m("interleaved: a far maximum is not taken off", "mmax_axis_row", "? 0 : top", "? 0 : 0", "axis")
 m("interleaved: rows need be no multiple", "mmax_check_all", "|| rows % inner != 0", "", "axis")
 m("interleaved: rows may be too long for the tile", "mmax_check_all", "s->cols > mmax_tile_of(a, size)", "0", "axis")
 m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "", "axis")
@@ -209,7 +210,6 @@ m("groups: rows are held without a gap", "mmax_groups", "(s->cols + MMAX_WIDTH -
   "s->cols", "forward bits")
 m("groups: all rows have the first one's length", "mmax_group_exponentials", "to < g->n[j] ? to : g->n[j]",
   "to < g->n[0] ? to : g->n[0]", "bits")
-m("rows by kernel: a bias is not looked at", "mmax_row_by_kernel", "&& !a->terms", "", "attention")
 m("groups: far maxima stay", "mmax_group_begin",
   "mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)))", "mmax_is_nan(all)",
   "special_cases forward")
@@ -373,7 +373,7 @@ m("blocks: an empty one makes the row empty", "mmax_by_blocks",
   "== MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is", "", "attention special_cases")
 m("parts: a head's end is passed", "mmax_alike",
   "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }", "", "attention")
-m("parts: bias does not begin again", "mmax_run_apart", "bias_rows - row % bias_rows < rows", "0", "attention")
+m("parts: bias does not begin again", "mmax_run_parts", "bias_rows - row % bias_rows < rows", "0", "attention")
 m("rows: bias is the row's, whatever its start", "mmax_scores_of", "(mmax_start_of(&r->b->a->s, r->row) + from)",
   "from", "attention")
 m("parts: rows of other starts are alike", "mmax_alike", "starts[row + n] == starts[row] &&", "", "attention")
@@ -381,9 +381,9 @@ m("parts: weights of rows are alike", "mmax_alike", "(!weights || weights[row + 
   "losses attention")
 m("starts: what is before stays", "mmax_part_of",
   "memset(mmax_at(a->out, r * a->out_stride * size), 0, start * size);", "", "attention")
-m("starts: the class is not moved", "mmax_run_apart", "- (int32_t)start", "", "attention losses")
-m("weights: a row of weight 0 is read", "mmax_run_apart", "weight > 0 && *", "*", "attention losses memory")
-m("weights: the loss has none", "mmax_run_apart", "mmax_limited(loss)", "mmax_limited(loss / weight)",
+m("starts: the class is not moved", "mmax_run_parts", "- (int32_t)start", "", "attention losses")
+m("weights: a row of weight 0 is read", "mmax_run_parts", "weight > 0 && *", "*", "attention losses memory")
+m("weights: the loss has none", "mmax_run_parts", "mmax_limited(loss)", "mmax_limited(loss / weight)",
   "attention losses")
 m("isa: one that is not there is taken", "mmax_isa_select", "if (!mmax_isa_available(isa)) { return MMAX_ERR_ISA; }",
   "", "api environment threads")
