@@ -253,21 +253,24 @@ m("threshold: lanes are not exchanged", "MMAX_EXCHANGE", "mmax_lower(a, b, (s) %
 m("threshold: a row alone loses its last entry", "mmax_lane_taus", "most : 0; i", "most - 1 : 0; i", "forward bits")
 
 # ==== top-k, truncation, sampling ====
-m("top-k: more than k of equal ones", "mmax_top_find",
-  "cut.last = (was_list ? cut.last : mmax_top_place(t, cut.last)) + 1;", "", "topk")
+m("top-k: more than k of equal ones", "mmax_top_find", "target - r.over, by)", "target, by)", "topk")
 m("top-k: a place among candidates for one in the row", "mmax_top_find",
-  "(was_list ? cut.last : mmax_top_place(t, cut.last))", "cut.last", "topk")
-m("top-k: the count is of larger ones", "mmax_top_before", "mmax_le(low, v)", "is_above", "topk", nth=1)
-m("top-k: masks are active", "mmax_top_begin", "t->active = t->count;", "", "topk")
-m("top-k: what another cut keeps is kept again", "mmax_top_kept", "& mmax_not(mmax_top_before(v, at, other))", "",
+  "cut.last = mmax_top_place(t, cut.last - 1) + 1;", "", "topk")
+m("top-k: entries equal to a pivot are below it", "mmax_top_above_of", "mmax_le(from_[i], v_)", "mmax_lt(from_[i], v_)",
   "topk")
-m("top-k: one of few candidates too many", "mmax_top_pick", "limit > 1 ? limit : 1", "limit + 1", "topk")
-m("top-k: keys of negative numbers", "mmax_top_key", "bits >> 63 ? bits ^ (~(uint64_t)0 >> 1) :", "", "topk environment")
+m("top-k: many equal entries are no end of the search", "mmax_top_find",
+  "(r.low.low == pivot[2] && r.high == pivot[1])", "0", "topk")
+m("top-k: equal entries past the last one", "mmax_top_kept", "& is_kept", "", "topk")
+m("top-k: masks are active", "mmax_top_begin", "t->entries = t->active = t->count;", "", "topk")
+m("top-k: what another cut keeps is kept again", "mmax_top_pass",
+  "& mmax_not(mmax_top_kept(v_, other_low, at, other_last))", "", "topk")
+m("top-k: one of few candidates too many", "mmax_top_pick", "before[i] <= limit", "before[i] <= limit + 1", "topk")
+m("top-k: the next number of a negative one", "mmax_next_above", "mmax_bits_of(a) - 1", "mmax_bits_of(a) + 1", "topk")
 m("top-k: missing ones have index 0", "mmax_select_row", "0, UINT32_MAX", "0, 0", "topk")
-m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(lanes, mmax_iset(i - at))",
-  "mmax_igt(mmax_iset(i - at), lanes)", "topk")
+m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(places, mmax_iset(i + k))",
+  "mmax_igt(mmax_iset(i + k), places)", "topk")
 m("top-k: first is not added to index", "mmax_select_sort", "+ t->a->first", "", "topk attention")
-m("top-k: fewer groups than k are active", "mmax_top_keep", "t->mass < target ? cut.low :", "", "topk")
+m("top-k: fewer groups than k are active", "mmax_top_prepare", "t->entries = t->count;", "", "topk")
 m("truncate: keep does not count", "mmax_top_cut", "t->count < c->keep", "0", "topk")
 m("truncate: top_p does not count", "mmax_top_cut", "mmax_top_keep(t, c->top_p, MMAX_MASSES);", "", "topk")
 m("truncate: the variance for the deviation", "mmax_top_least", "mmax_root(low)", "low", "topk")
@@ -275,7 +278,7 @@ m("truncate: the bound is rounded down", "mmax_top_least", "least - max < gap", 
 m("truncate: weights of other candidates are kept", "mmax_top_look_at", "t->is_weighed = 0;", "", "topk")
 m("sample: seed 0 and row 0 have u = 0", "mmax_sample_row", "+ 0x9e3779b97f4a7c15", "", "topk")
 m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11) * 1.1102230246251565e-16", "0.5", "topk")
-m("sample: what is cut is drawn", "mmax_top_pass", "mmax_keep(is_kept, term)", "term", "topk")
+m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "term", "topk")
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers", "mmax_unscaled",
