@@ -148,7 +148,7 @@ static void fill_hard(const topk_type *t, size_t n, int which) {
 }
 
 /* ==== batches ==== */
-static double bx[100000], by[40 * 400], bw[40 * 400], bias_[40 * 400];
+static double bx[100000], by[40 * 400], bw[40 * 400], bt[40 * 400], bias_[40 * 400];
 static uint32_t bi[40 * 400], starts[40], lengths[40];
 
 /* Rows of a batch with starts, lengths, strides and attention against each row alone. */
@@ -156,6 +156,7 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
     const double slopes[3] = {0.5, 2, 0}, scales[3] = {0.7, 1, 3};
     static const law laws[] = {NORMAL_4, NORMAL_32, TIES, MASKED, EQUAL};
     const size_t size = t->f->size, stride = n + 3;
+    const mmax_truncation top_p = {0, 0, 0, 0.9, 0};
     mmax_attention a;
     mmax_shape s = mmax_rows(rows, n), one = mmax_row(n);
     memset(&a, 0, sizeof a);
@@ -184,6 +185,7 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
     }
     CHECK(t->topk(by, bx, k, s) == MMAX_OK, HERE, HERE_ARGS("a batch"));
     CHECK(t->pick(bw, bi, bx, k, over_all, s) == MMAX_OK, HERE, HERE_ARGS("a batch"));
+    CHECK(t->truncate(bt, bx, top_p, s) == MMAX_OK, HERE, HERE_ARGS("a batch"));
     for (size_t r = 0; r < rows; ++r) {
         const size_t head = r / a.head_rows, start = s.starts ? starts[r] : 0, end = s.ends ? lengths[r] : n;
         mmax_attention single = a;
@@ -200,11 +202,13 @@ static void check_batch(const topk_type *t, size_t rows, size_t n, size_t k, int
         }
         CHECK(t->topk(y_, x_, k, one) == MMAX_OK, HERE, HERE_ARGS("a row"));
         CHECK(t->pick(w_, index_, x_, k, over_all, one) == MMAX_OK, HERE, HERE_ARGS("a row"));
+        CHECK(t->truncate(z_, x_, top_p, one) == MMAX_OK, HERE, HERE_ARGS("a row"));
         is_same = 1;
         for (size_t i = 0; i < n; ++i) { /* starts change the lanes that sums run over */
             const double got = get(t->f, by, r * s.y_stride + i), want = get(t->f, y_, i);
             is_same &= s.starts ? fabs(got - want) <= 8 * eps_of(t->f) * want || (got != got && want != want)
                                 : get_bits(t->f, by, r * s.y_stride + i) == get_bits(t->f, y_, i);
+            is_same &= s.starts != NULL || get_bits(t->f, bt, r * s.y_stride + i) == get_bits(t->f, z_, i);
         }
         CHECK(is_same, HERE " %d: row %u differs", HERE_ARGS("a batch"), with, (unsigned)r);
         for (size_t j = 0; j < k; ++j) {
