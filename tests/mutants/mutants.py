@@ -266,7 +266,7 @@ m("top-k: what another cut keeps is kept again", "mmax_top_pass",
   "& mmax_not(mmax_top_kept(v_, other_low, at, other_last))", "", "topk")
 m("top-k: one of few candidates too many", "mmax_top_pick", "before[i] <= limit", "before[i] <= limit + 1", "topk")
 m("top-k: the next number of a negative one", "mmax_next_above", "mmax_bits_of(a) - 1", "mmax_bits_of(a) + 1", "topk")
-m("top-k: missing ones have index 0", "mmax_select_row", "0, UINT32_MAX", "0, 0", "topk")
+m("top-k: missing ones have index 0", "mmax_select_row", "MMAX_MASKED, UINT32_MAX", "MMAX_MASKED, 0", "topk")
 m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(places, mmax_iset(i + k))",
   "mmax_igt(mmax_iset(i + k), places)", "topk")
 m("top-k: first is not added to index", "mmax_select_sort", "+ t->a->first", "", "topk attention")
