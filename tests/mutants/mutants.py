@@ -85,6 +85,8 @@ m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "
 m("interleaved: a block's stride is not looked at", "mmax_check_all", "* inner == 1", "== 1", "axis")
 m("interleaved: entries that are not active are read", "mmax_tile_copy", "!write && (tile->starts || tile->ends)", "0",
   "axis")
+m("interleaved: entries past the last are read", "mmax_turn", "j < height ? j : 0", "j", "axis")
+m("interleaved: rows past the last are written", "mmax_turn", "j < left ?", "1 ?", "axis")
 m("interleaved: rows of the next block go on in this one", "mmax_tile_copy",
   "inner - in_block < left ? inner - in_block :", "", "axis")
 m("interleaved: starts are forgotten", "mmax_run_tiles", "s->starts ? s->starts + row :", "", "axis")
