@@ -56,7 +56,7 @@ enum trait {
     HAS_GP = 16,        /* gradients of the MultiMax parameters */
     HAS_EPSILON = 32,   /* an epsilon argument */
     HAS_REFERENCE = 64, /* a reference argument */
-    PROBABILITY = 128,  /* y >= 0 and the sum is 1 */
+    PROBABILITY = 128,  /* y >= 0, the sum is 1, equal entries are 1/n, scores beyond the type follow the table */
     ELEMENTWISE = 256,  /* entries do not see each other */
     MASKED_BY_X = 512,  /* backward: the mask is x = -inf, not y = 0 */
     HAS_LSE = 1024,     /* a log-sum-exp a row; the output beside it may be NULL */

@@ -62,7 +62,8 @@ typedef struct oracle {
     wide near;            /* NULL: an entry within rounding of the mean may fall on either side */
 } oracle;
 
-/* The formula of a function by its name: "log_softmax_f32" and "softmax_backward_f64" are SOFTMAX, what is unknown SEGLU. */
+/* The formula of a function by its name: "log_softmax_f32" and "softmax_backward_f64" are SOFTMAX, what is unknown SEGLU.
+ * Each formula needs a name here. */
 static inline formula oracle_formula(const char *name) {
     static const char *const names[FORMULAS] = {"softmax",   "multimax",   "sparsemax",      "entmax15",
                                                 "evsoftmax", "tanhmax",    "seglu",          "topk",

@@ -3,7 +3,7 @@
  * first number of checksums.h on every machine, compiler and optimisation level, the others the second.
  *
  *     test_checksum                            compares every instruction set that is available here
- *     test_checksum --print > checksums.h      the table anew, when bits are meant to change
+ *     test_checksum --print > checksums.h      the table anew, when bits are meant to change; then clang-format
  *
  * Scores, gradients and weights come from integers: no function of libm, and no result of the library, is in the corpus,
  * so a difference names the function that made it. NaN counts as one value, whatever its sign and payload.
@@ -249,7 +249,8 @@ int main(int argc, char **argv) {
         return check_failed != 0;
     }
     TEST("a checksum for every function: checksums.h has one for each") {
-        CHECK(COUNT(pinned) == COUNT(functions), "%u, not %u", (unsigned)COUNT(pinned), (unsigned)COUNT(functions));
+        CHECK(COUNT(pinned) == COUNT(functions), "checksums.h has %u functions, not %u: --print",
+              (unsigned)COUNT(pinned), (unsigned)COUNT(functions));
     }
     for (int isa = next_isa(-1); isa < MMAX_ISA_COUNT && COUNT(pinned) == COUNT(functions); isa = next_isa(isa)) {
         TEST(mmax_isa_name((mmax_isa)isa)) { check_isa(isa); }

@@ -13,6 +13,7 @@
 enum { MOST = 2048 };
 static const char *const names[FORMULAS] = {
     [ENTMAX] = "entmax", [SIGSOFTMAX] = "sigsoftmax", [HOURGLASS] = "sparsehourglass"};
+/* A new formula: here, in `names`, forward() and backward(), whose last branch is sparsehourglass. */
 #define FOR_EACH_FORMULA(f) for (int f = ENTMAX; f <= HOURGLASS; ++f)
 
 /* ==== the functions on doubles, in either type ==== */

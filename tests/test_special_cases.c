@@ -652,7 +652,8 @@ static mmax_multimax_params far_identity(const function *f) {
 }
 
 /* gx of equal weights, which is gy less its mean over n, with gy up to the largest number. The test itself
- * counts in units of 2^512, since not every long double has more range. */
+ * counts in units of 2^512, since not every long double has more range. A backward function whose weights differ
+ * needs a line here. */
 static void check_large_gradient(const function *f, size_t n) {
     const int whole = strncmp(f->name, "sparsemax", 9) == 0 || f->kind == LOG_BACKWARD;
     const double unit = f->size == 4 ? 1 : ldexp(1, -512);
