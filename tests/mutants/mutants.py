@@ -96,9 +96,9 @@ m("shape: a length of cols + 1 passes", "mmax_check_all", "> s->cols ||", "> s->
 m("shape: a start past the end passes", "mmax_check_all", "|| mmax_start_of(s, r) > mmax_end_of(s, r)", "",
   "attention special_cases")
 m("shape: k times rows may overflow", "mmax_check_all", "a->k > limit / rows ||", "", "topk special_cases")
-m("one row: any overlap passes", "mmax_check", "in == a->out || mmax_are_apart(in, row, a->out, row)", "1",
+m("one row: any overlap passes", "mmax_may_write", "out == in || mmax_are_apart(in, bytes, out, bytes)", "1",
   "special_cases api")
-m("one row: NULL params pass", "mmax_check", "!(a->needs & MMAX_PARAMS) || a->p", "1", "special_cases api")
+m("one row: NULL params pass", "mmax_check", "!(a->needs & MMAX_PARAMS) ||", "!a->p ||", "special_cases api")
 
 # ==== vector layer, walking, sums (AVX-512) ====
 m("lt is le", "mmax_lt", ", _CMP_LT_OQ", ", _CMP_LE_OQ", "forward special_cases backward topk")
