@@ -30,7 +30,7 @@ m("params: what rounds to infinity passes", "mmax_fits", "< 3.4028235677973366e3
 m("params: a bad d passes", "mmax_check_params", "&& mmax_fits(p->d[i], size)", "", "special_cases")
 m("params: order 1 reads the second ones", "mmax_check_params", "< p->order;", "< 2;", "special_cases api")
 m("targets: smoothing 1 passes", "mmax_check_targets", "0.99999999999999989", "1", "special_cases")
-m("targets: index and q both pass", "mmax_check_targets", "|| (t->index && t->q)", "",
+m("targets: index and q both pass", "mmax_check_targets", "&& !(t->index && t->q)", "",
   "special_cases losses attention")
 m("targets: a loss takes attention", "mmax_check_attention", "!(needs & MMAX_TARGETS) &&", "",
   "special_cases attention losses")
@@ -44,8 +44,8 @@ m("no columns: a class passes", "mmax_check_empty", "if (a->t->index[row] >= 0) 
   "special_cases")
 m("sink gradient: lse is not used", "mmax_sink_gradient_row", "a->lse ? mmax_exp_double(below < 0 ? below : 0) :", "",
   "attention")
-m("targets: class n passes", "mmax_check_targets", "index >= end", "index > end", "special_cases")
-m("targets: a class before the start passes", "mmax_check_targets", "< start || (size_t)index", "",
+m("targets: class n passes", "mmax_check_targets", "index < end", "index <= end", "special_cases")
+m("targets: a class before the start passes", "mmax_check_targets", "(size_t)index >= start &&", "",
   "attention special_cases")
 m("attention: masked above 0 passes", "mmax_check_attention", "!(a->masked > 0) && !(a->sinks", "!(a->sinks",
   "attention special_cases")
@@ -185,7 +185,7 @@ m("spread: what overflows stays so", "mmax_spread_of",
   "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;", "special_cases losses")
 m("evsoftmax: the mean may be above the largest", "mmax_mean_of", "mean < (double)largest ? (mmax_real)mean : largest",
   "(mmax_real)mean", "special_cases forward")
-m("evsoftmax: entries at the mean are low", "mmax_weighed", "mmax_lt(x, mean)", "mmax_le(x, mean)",
+m("evsoftmax: entries at the mean are low", "mmax_weigh", "mmax_lt(x, mmax_set(w->mean))", "mmax_le(x, mmax_set(w->mean))",
   "special_cases forward golden")
 m("loss: evsoftmax's low target costs nothing", "mmax_loss_of", "(r->target < r->mean ? own : 0)", "0", "losses")
 m("loss: a masked target is finite", "mmax_end_loss", "MMAX_MASKED ? MMAX_INF_F64", "1 ? 0", "special_cases losses")
