@@ -30,22 +30,22 @@ m("params: what rounds to infinity passes", "mmax_fits", "< 3.4028235677973366e3
 m("params: a bad d passes", "mmax_check_params", "&& mmax_fits(p->d[i], size)", "", "special_cases")
 m("params: order 1 reads the second ones", "mmax_check_params", "< p->order;", "< 2;", "special_cases api")
 m("targets: smoothing 1 passes", "mmax_check_targets", "0.99999999999999989", "1", "special_cases")
-m("targets: index and q both pass", "mmax_check_targets", "|| (t->index && t->q)", "",
+m("targets: index and q both pass", "mmax_check_targets", "&& !(t->index && t->q)", "",
   "special_cases losses attention")
 m("targets: a loss takes attention", "mmax_check_attention", "!(needs & MMAX_TARGETS) &&", "",
   "special_cases attention losses")
 m("targets: a grad_scale beyond the type", "mmax_check_targets", "mmax_fits(t->grad_scale, size)",
   "mmax_is_finite_f64(t->grad_scale)", "special_cases")
 m("attention: slopes without bias pass", "mmax_check_attention", "&& !(a->slopes && !a->bias)", "", "special_cases")
-m("alias: other inputs are not compared", "mmax_check_all", "(int)(sizeof arrays / sizeof *arrays)", "10",
+m("alias: other inputs are not compared", "mmax_check_all", "j < 19", "j < 10",
   "special_cases")
 m("no columns: the sink is lost", "mmax_check_empty", "sinks ? sinks[mmax_head_of(&a->s, row)] :", "", "special_cases")
 m("no columns: a class passes", "mmax_check_empty", "if (a->t->index[row] >= 0) { return MMAX_ERR_TARGETS; }", "",
   "special_cases")
 m("sink gradient: lse is not used", "mmax_sink_gradient_row", "a->lse ? mmax_exp_double(below < 0 ? below : 0) :", "",
   "attention")
-m("targets: class n passes", "mmax_check_targets", "index >= end", "index > end", "special_cases")
-m("targets: a class before the start passes", "mmax_check_targets", "< start || (size_t)index", "",
+m("targets: class n passes", "mmax_check_targets", "index < end", "index <= end", "special_cases")
+m("targets: a class before the start passes", "mmax_check_targets", "(size_t)index >= start &&", "",
   "attention special_cases")
 m("attention: masked above 0 passes", "mmax_check_attention", "!(a->masked > 0) && !(a->sinks", "!(a->sinks",
   "attention special_cases")
@@ -58,25 +58,27 @@ m("attention: an infinite slope passes", "mmax_check_attention", "!(a->slopes &&
 m("attention: a sink of NaN passes", "mmax_check_attention", "(a->sinks && mmax_is_bad(a->sinks[h]))", "0",
   "attention special_cases")
 m("alias: neighbours count as overlapping", "mmax_are_apart", ">= p_bytes +", "> p_bytes +", "special_cases memory")
-m("alias: interleaved rows must leave a gap", "mmax_collide", "offset < row", "offset <= row", "special_cases")
-m("alias: interleaved rows may overlap at the end", "mmax_collide", "|| offset + row > a->stride", "", "special_cases")
-m("alias: the same pointer is enough for in place", "mmax_collide", "a->stride == b->stride",
-  "(p == q || a->stride == b->stride)", "special_cases")
-m("alias: any two outputs may be one", "mmax_collide", "!is_input :", "0 :", "special_cases attention more losses")
-m("alias: outputs are not compared with bias and q", "mmax_check_all", "*arrays); ++j) {",
-  "*arrays); j = j == 3 ? 6 : j + 1) {", "attention special_cases losses")
-m("alias: prefer is as wide as a block", "mmax_check_all", "{a->prefer, 0, s->cols * size}", "{a->prefer, 0, row}", "axis")
-m("alias: a loss is compared as one double", "mmax_check_all", "a->needs & MMAX_PER_CALL ? 1 : per_row", "1",
+m("alias: interleaved rows must leave a gap", "mmax_may_overlap", "offset >= row", "offset > row", "special_cases")
+m("alias: interleaved rows may overlap at the end", "mmax_may_overlap", "&& offset + row <= a_stride", "",
+  "special_cases")
+m("alias: the same pointer is enough for in place", "mmax_may_overlap", "a_stride == b_stride",
+  "(p == q || a_stride == b_stride)", "special_cases")
+m("alias: any two outputs may be one", "mmax_may_overlap", "? is_input :", "? 1 :",
+  "special_cases attention more losses")
+m("alias: outputs are not compared with bias and q", "mmax_check_all", "p[i] && j < 19; ++j) {",
+  "p[i] && j < 19; j = j == 3 ? 6 : j + 1) {", "attention special_cases losses")
+m("alias: prefer is as wide as a block", "mmax_check_all", "heads, s->cols}", "heads, width}", "axis")
+m("alias: a loss is compared as one double", "mmax_check_all", "a->needs & MMAX_PER_HEAD ? heads : rows", "1",
   "special_cases losses")
 m("order: parameters before shapes", "mmax_check_all", "s->cols > limit",
   "!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; } if (s->cols > limit", "special_cases api")
 m("order: aliases before ends", "mmax_check_all", "for (size_t r = 0;",
-  "if (mmax_collide(&arrays[0], &arrays[1], 1, row)) { return MMAX_ERR_ALIAS; } for (size_t r = 0;",
+  "if (p[1] && p[0] != p[1] && !mmax_are_apart(p[0], *bytes, p[1], bytes[1])) { return MMAX_ERR_ALIAS; } for (size_t r = 0;",
   "special_cases api")
 m("shape: strides of one row of bias or q matter", "mmax_check_all", "count * inner == 1 ? width :", "",
   "attention losses")
-m("shape: a stride below cols passes", "mmax_check_all", "stride < width", "stride + 1 < width", "special_cases")
-m("shape: sizes may overflow", "mmax_check_all", "count > 1 && stride > (limit - width) / (count - 1)", "0",
+m("shape: a stride below cols passes", "mmax_check_all", "apart < width", "apart + 1 < width", "special_cases")
+m("shape: sizes may overflow", "mmax_check_all", "count > 1 && apart > (limit - width) / (count - 1)", "0",
   "special_cases")
 m("interleaved: a far maximum is not taken off", "mmax_axis_row", "? 0 : top", "? 0 : 0", "axis")
 m("interleaved: rows need be no multiple", "mmax_check_all", "|| rows % inner != 0", "", "axis")
@@ -98,9 +100,9 @@ m("shape: a length of cols + 1 passes", "mmax_check_all", "> s->cols ||", "> s->
 m("shape: a start past the end passes", "mmax_check_all", "|| mmax_start_of(s, r) > mmax_end_of(s, r)", "",
   "attention special_cases")
 m("shape: k times rows may overflow", "mmax_check_all", "a->k > limit / rows ||", "", "topk special_cases")
-m("one row: any overlap passes", "mmax_check", "in == a->out || mmax_are_apart(in, row, a->out, row)", "1",
+m("one row: any overlap passes", "mmax_may_write", "out == in || mmax_are_apart(in, bytes, out, bytes)", "1",
   "special_cases api")
-m("one row: NULL params pass", "mmax_check", "!(a->needs & MMAX_PARAMS) || a->p", "1", "special_cases api")
+m("one row: NULL params pass", "mmax_check", "!(a->needs & MMAX_PARAMS) ||", "!a->p ||", "special_cases api")
 
 # ==== vector layer, walking, sums (AVX-512) ====
 m("lt is le", "mmax_lt", ", _CMP_LT_OQ", ", _CMP_LE_OQ", "forward special_cases backward topk")
@@ -124,7 +126,7 @@ m("sigma: the second order is not squared", "mmax_sigma", "(c->below[1]) * u * u
   "forward golden")
 m("sigma: a mask meets its terms", "mmax_sigma", "mmax_select(mmax_le(mmax_abs(s), largest), a, s)", "a",
   "special_cases")
-m("sigma: inf - inf stays NaN", "mmax_sigma", "mmax_select(mmax_is_nan(both), second, both)", "both", "special_cases")
+m("sigma: inf - inf stays NaN", "mmax_sigma", "mmax_select(mmax_is_nan(sum), second, sum)", "both", "special_cases")
 m("origin: the lowest weight is too high", "mmax_origin_of", "MMAX_EXPONENT + 1", "MMAX_EXPONENT - 20",
   "forward special_cases")
 m("exp: no bias against small numbers", "MMAX_BIAS", "64", "0", "forward special_cases environment")
@@ -185,7 +187,7 @@ m("spread: what overflows stays so", "mmax_spread_of",
   "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;", "special_cases losses")
 m("evsoftmax: the mean may be above the largest", "mmax_mean_of", "mean < (double)largest ? (mmax_real)mean : largest",
   "(mmax_real)mean", "special_cases forward")
-m("evsoftmax: entries at the mean are low", "mmax_weighed", "mmax_lt(x, mean)", "mmax_le(x, mean)",
+m("evsoftmax: entries at the mean are low", "mmax_weigh", "mmax_lt(x, mmax_set(w->mean))", "mmax_le(x, mmax_set(w->mean))",
   "special_cases forward golden")
 m("loss: evsoftmax's low target costs nothing", "mmax_loss_of", "(r->target < r->mean ? own : 0)", "0", "losses")
 m("loss: a masked target is finite", "mmax_end_loss", "MMAX_MASKED ? MMAX_INF_F64", "1 ? 0", "special_cases losses")
