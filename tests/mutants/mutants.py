@@ -25,7 +25,7 @@ m("scale: one below 2^-60 passes", "mmax_check_scale", "0x3c30000000000000 <=", 
 m("scale: 0 is one half", "mmax_check_scale", "*scale = 1;", "*scale = 0.5;", "api forward")
 m("range: NaN passes", "mmax_is_within", "!mmax_is_nan_f64(*a) && *a >= low && *a <= high",
   "!(*a < low) && !(*a > high)", "special_cases")
-m("params: what rounds to infinity passes", "mmax_fits", "< 3.4028235677973366e38", "<= 3.4028235677973366e38",
+m("params: what rounds to infinity passes", "mmax_fits", "<< 1 < (uint64_t)", "<< 1 <= (uint64_t)",
   "special_cases")
 m("params: a bad d passes", "mmax_check_params", "&& mmax_fits(p->d[i], size)", "", "special_cases")
 m("params: order 1 reads the second ones", "mmax_check_params", "< p->order;", "< 2;", "special_cases api")
@@ -208,7 +208,7 @@ m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "is_sigma 
 m("groups: all rows have the first one's factor", "mmax_group_end", "mmax_set(a[j])", "mmax_set(a[0])", "forward bits")
 m("groups: rows with a bias go in groups", "mmax_has_groups", "|| a->terms", "", "attention")
 m("groups: rows with starts go in groups", "mmax_has_groups", "a->s.starts ||", "", "axis")
-m("groups: smoothing is forgotten", "mmax_has_groups", "&& a->t->label_smoothing == 0", "", "bits")
+m("groups: smoothing is forgotten", "mmax_normalise", "&& !(a->t->label_smoothing > 0)", "", "bits losses")
 m("groups: an ignored row is read", "mmax_group_run", "if (index < 0) { return 0; }", "", "losses special_cases")
 m("groups: rows are held without a gap", "mmax_groups", "(s->cols + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH",
   "s->cols", "forward bits")
@@ -305,8 +305,8 @@ m("backward: too much lift has no second try", "mmax_back_all", "count > 1 ? 1 :
   "backward special_cases")
 m("backward: gp of the low lift by the high one", "mmax_back_all", "1 / ups[i]", "1 / ups[0]",
   "backward special_cases")
-m("backward: gy of masked entries is used", "mmax_back_weight", "if (careful) { *g = mmax_keep(counts, *g); }", "",
-  "special_cases")
+m("backward: gy of masked entries is used", "mmax_back_weight", "if (careful || by == MMAX_BY_LOG) { *g = mmax_keep(counts, *g); }",
+  "", "special_cases")
 m("backward: a mask of x weighs", "mmax_back_weight", "mmax_select(mmax_is_active(x), y, nothing)", "y",
   "special_cases backward attention")
 m("backward: NaN in x is not seen", "mmax_back_weight", "if (has_x) { *bad = mmax_fma(x, down, *bad); }", "",
@@ -358,11 +358,13 @@ m("multimodality: y of the last maximum", "mmax_multimodality_row", "> x[first] 
 m("sparsity: negative y overflow", "mmax_sparsity_row", "5.9604644775390625e-08 *", "", "api")
 m("sparsity: an underflown reference", "mmax_sparsity_row",
   "reference = reference >= (double)MMAX_MIN ? reference : 0;", "", "api")
-m("soft targets: q > 0 at a mask", "mmax_sum_targets", "lost = mmax_or(lost, mmax_not(active) & is_above);", "",
-  "attention losses")
+m("soft targets: q > 0 at a mask", "mmax_sum_targets",
+  "lost = mmax_max(mmax_keep(mmax_not(mmax_is_active(x_)), q_), lost);", "", "attention losses")
+m("soft targets: pass 3 takes exponentials for x", "mmax_begin_row",
+  "|| (r->y == r->x && b->finish->targets && !b->is_plain)", "", "losses")
 m("soft targets: sum q is 1", "mmax_gradient_part", "soft ? r->q_sum :", "", "attention losses")
-m("soft targets: NaN passes", "mmax_sum_targets", "!mmax_any(bad)", "1", "losses")
-m("soft targets: a negative one is usual", "mmax_sum_targets", "mmax_ne(q_, zero)", "mmax_not_le(q_, zero)", "losses")
+m("soft targets: NaN passes", "mmax_sum_targets", "mmax_classify_targets(q, x, r->n) != MMAX_IS_NAN", "1", "losses")
+m("soft targets: a negative one is usual", "mmax_sum_targets", "|| mmax_any(mmax_lt(least, zero))", "", "losses")
 m("soft targets: NaN passes in entmax", "mmax_entmax_T",
   "|| (is_soft && mmax_classify_targets(mmax_targets_of(&b, row), x, n) == MMAX_IS_NAN)", "", "losses")
 m("loss: an infinite factor makes NaN", "mmax_times", "g != 0 ? g * factor : 0", "g * factor", "losses")
