@@ -291,8 +291,11 @@ m("backward: long rows have the sum for the mean", "mmax_back_means", "/ (whole 
   "backward long_rows")
 m("backward: weights of rows lie upon each other", "mmax_back_rows", "b.w ? b.w + j * n : y", "b.w ? b.w : y",
   "backward")
-m("backward: rows of other ends are alike", "mmax_back_all", "s->ends[row + j] == n ? count : j", "count",
+m("backward: rows of other ends are alike", "mmax_back_all", "&& mmax_end_of(s, row + j) == end", "",
   "backward special_cases")
+m("interleaved: gradients of rows of other starts are alike", "mmax_back_all", "mmax_start_of(s, row + j) == start &&", "",
+  "axis")
+m("interleaved: a long row is one chunk", "mmax_back_axis_means", "n - from < MMAX_CHUNK ? n :", "1 ? n :", "axis")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
   "* 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))", "",
   "environment special_cases backward")
