@@ -87,8 +87,8 @@ m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "
 m("interleaved: a block's stride is not looked at", "mmax_check_all", "* inner == 1", "== 1", "axis")
 m("interleaved: entries that are not active are read", "mmax_tile_copy", "!write && (tile->starts || tile->ends)", "0",
   "axis")
-m("interleaved: entries past the last are read", "mmax_turn", "j < height ? j : 0", "j", "axis")
-m("interleaved: rows past the last are written", "mmax_turn", "j < left ?", "1 ?", "axis")
+m("interleaved: entries past the last are read", "mmax_transpose_rows", "j < height ? j : 0", "j", "axis")
+m("interleaved: rows past the last are written", "mmax_transpose_rows", "j < left ?", "1 ?", "axis")
 m("interleaved: rows of the next block go on in this one", "mmax_tile_copy",
   "inner - in_block < left ? inner - in_block :", "", "axis")
 m("interleaved: starts are forgotten", "mmax_run_tiles", "s->starts ? s->starts + row :", "", "axis")
@@ -296,8 +296,11 @@ m("backward: long rows have the sum for the mean", "mmax_back_means", "/ (whole 
   "backward long_rows")
 m("backward: weights of rows lie upon each other", "mmax_back_rows", "b.w ? b.w + j * n : y", "b.w ? b.w : y",
   "backward")
-m("backward: rows of other ends are alike", "mmax_back_all", "s->ends[row + j] == n ? count : j", "count",
+m("backward: rows of other ends are alike", "mmax_back_all", "&& mmax_end_of(s, row + j) == end", "",
   "backward special_cases")
+m("interleaved: gradients of rows of other starts are alike", "mmax_back_all", "mmax_start_of(s, row + j) == start &&", "",
+  "axis")
+m("interleaved: a long row is one chunk", "mmax_back_axis_means", "n - from < MMAX_CHUNK ? n :", "1 ? n :", "axis")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
   "* 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))", "",
   "environment special_cases backward")
