@@ -16,13 +16,10 @@
     for (size_t f##_i = 0; f##_i < ALL; ++f##_i) \
         for (const function *f = any_function(f##_i), *once = f; once; once = NULL)
 
-/* Entries of the longest row: a tile has 12 KiB for all inputs. Most gradients take rows of any length. */
+/* Entries of the longest row: a tile has 12 KiB for all inputs. */
 static size_t longest_of(const function *f, int with_q) {
     size_t inputs = (size_t)has(f, HAS_GY) + (size_t)has(f, HAS_Y) + (size_t)has(f, HAS_X) + (size_t)with_q;
-    const int any = strncmp(f->name, "softmax_f", 9) == 0 || strncmp(f->name, "multimax(", 9) == 0 ||
-                    ((f->kind == BACKWARD || f->kind == LOG_BACKWARD) && strncmp(f->name, "tanhmax", 7) != 0 &&
-                     strncmp(f->name, "entmax_", 7) != 0 && strncmp(f->name, "sparsehourglass", 15) != 0);
-    return any || has(f, ELEMENTWISE | BY_PLACE) ? SIZE_MAX : 12288 / f->size / (inputs ? inputs : 1);
+    return has_long_rows(f) ? SIZE_MAX : 12288 / f->size / (inputs ? inputs : 1);
 }
 
 /* ==== memory: areas between pages that fault on any access ==== */

@@ -31,10 +31,7 @@ static int is_shape_wrong(const input *in) {
     size_t inputs = (size_t)in->has_q;
     if (!in->sound) { return 1; }
     for (int a = GY; a < ARRAYS; ++a) { inputs += (size_t)has(in->f, 1u << a); }
-    if (s->inner > 1 && !has(in->f, ELEMENTWISE | BY_PLACE) && strncmp(in->f->name, "softmax_f", 9) != 0 &&
-        strncmp(in->f->name, "multimax(", 9) != 0 && s->cols > 12288 / in->f->size / inputs) {
-        return 1;
-    }
+    if (s->inner > 1 && !has_long_rows(in->f) && s->cols > 12288 / in->f->size / inputs) { return 1; }
     for (size_t row = 0; row < s->rows; ++row) {
         if (length_of(s, row) > s->cols || start_of(s, row) > length_of(s, row)) { return 1; }
     }
