@@ -260,7 +260,7 @@ m("threshold: a row alone loses its last entry", "mmax_lane_taus", "most : 0; i"
 m("top-k: more than k of equal ones", "mmax_top_find", "target - r.over, by)", "target, by)", "topk")
 m("top-k: a place among candidates for one in the row", "mmax_top_find",
   "cut.last = mmax_top_place(t, cut.last - 1) + 1;", "", "topk")
-m("top-k: entries equal to a pivot are below it", "mmax_top_above_of", "mmax_le(from_[i], v_)", "mmax_lt(from_[i], v_)",
+m("top-k: entries equal to a pivot are below it", "mmax_top_above", "mmax_le(from_[i], v_)", "mmax_lt(from_[i], v_)",
   "topk")
 m("top-k: many equal entries are no end of the search", "mmax_top_find",
   "(r.low.low == pivot[2] && r.high == pivot[1])", "0", "topk")
