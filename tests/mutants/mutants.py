@@ -285,6 +285,8 @@ m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11
 m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "term", "topk")
 
 # ==== backward, tanhmax, soft caps ====
+m("backward: the means of a part of a register are not set", "mmax_back_means", "mmax_store(means, mmax_set(0));", "",
+  "environment")
 m("backward: gx below the normal numbers", "mmax_unscaled",
   "mmax_keep(counts, mmax_keep(counts, g) * mmax_set(l->down))", "g * mmax_set(l->down)",
   "environment backward special_cases losses")
