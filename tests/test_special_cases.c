@@ -159,14 +159,15 @@ static void test_masks(void) {
 
 /* ==== lengths ==== */
 
-/* Four rows, one of them empty, or more that are not: whole groups of any width and one row, or a part of a group. */
+/* Four rows, one of them empty, or more that are not: whole groups of any width and one row; or a part of a group, whose
+ * rows end alike from the seventh on, six at a time. */
 enum { GROUPS_AND_ONE = 17, SEVERAL = 23 };
 static void check_lengths(const function *f, size_t n, size_t rows) {
     uint32_t lengths[SEVERAL] = {(uint32_t)n, (uint32_t)(n / 2), 0, (uint32_t)(n - 1)};
     call c = call_of(f, rows, n, NORMAL_4, 5);
     c.s.ends = lengths;
     for (size_t row = 0; row < rows; ++row) {
-        if (rows > 4) { lengths[row] = (uint32_t)(n - row * 5 % n); }
+        if (rows > 4) { lengths[row] = (uint32_t)(n - (rows == SEVERAL && row >= 6 ? row / 6 : row) * 5 % n); }
         index_storage[row] = lengths[row] ? (int32_t)random_below(lengths[row]) : -1;
     }
     make_y(f, &c);
