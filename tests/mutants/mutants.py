@@ -88,7 +88,7 @@ m("interleaved: a block's stride is not looked at", "mmax_check_all", "* inner =
 m("interleaved: entries that are not active are read", "mmax_tile_copy", "!write && (tile->starts || tile->ends)", "0",
   "axis")
 m("interleaved: entries past the last are read", "mmax_transpose_rows", "j < height ? j : 0", "j", "axis")
-m("interleaved: rows past the last are written", "mmax_transpose_rows", "j < left ?", "1 ?", "axis")
+m("interleaved: rows past the last are written", "mmax_transpose_rows", "if (j < width)", "1 ?", "axis")
 m("interleaved: rows of the next block go on in this one", "mmax_tile_copy",
   "inner - in_block < left ? inner - in_block :", "", "axis")
 m("interleaved: starts are forgotten", "mmax_run_tiles", "s->starts ? s->starts + row :", "", "axis")
@@ -155,9 +155,9 @@ m("gp: what is held is not flushed", "mmax_sigma_backward", "MMAX_GP_MOST", "100
   "backward losses long_rows bits")
 m("gp: flushed lanes stay", "mmax_slopes_flush", "MMAX_EACH_OF(i, 8 * MMAX_GP_REGS) { t->lanes[i] = mmax_set(0); }",
   "", "backward losses")
-m("gp: short rows lie upon each other", "mmax_back_rows", "b.packed[0] + j * n : gx", "b.packed[0] : gx", "backward")
-m("gradient: rows have no end", "mmax_back_gradient", "mmax_store_upto(gx + at, left, mmax_unscaled(d, &scaling))",
-  "mmax_store(gx + at, mmax_unscaled(d, &scaling))", "special_cases memory backward")
+m("gp: short rows lie upon each other", "mmax_back_rows", "b.packed[0], n, count, n)", "b.packed[0], 0, count, n)", "backward")
+m("gradient: rows have no end", "mmax_back_entry", "mmax_store_upto(gx, left,", "mmax_store_upto(gx, MMAX_WHOLE,",
+  "special_cases memory backward")
 m("gp: lanes are lost", "mmax_sigma_backward", "slopes->lanes[i] =", "(void)", "losses")
 m("gp: is written, not added to", "mmax_slopes_end", "[i] += s[1]", "[i] = s[1]", "backward losses")
 m("gp: b of order 2 without its 2", "mmax_slopes_end", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
@@ -288,16 +288,21 @@ m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "t
 m("backward: the means of a part of a register are not set", "mmax_back_means", "mmax_store(means, mmax_set(0));", "",
   "environment")
 m("backward: gx below the normal numbers", "mmax_unscaled",
-  "mmax_keep(counts, mmax_keep(counts, g) * mmax_set(l->down))", "g * mmax_set(l->down)",
+  "mmax_keep_product(counts, g, mmax_set(l->down))", "g * mmax_set(l->down)",
   "environment backward special_cases losses")
 m("backward: no lift", "mmax_back_all", "by == MMAX_BY_ENTRY ? 1 : MMAX_UP", "1",
   "backward environment special_cases losses")
-m("backward: rows side by side have one mean", "mmax_back_gradient", "means + at * each", "means", "golden")
+m("backward: rows side by side have one mean", "mmax_back_rows", "(size_t)is_joint, size", "0, size", "golden")
 m("backward: means of rows lie upon each other", "mmax_back_means", "means += n;", "", "backward")
-m("backward: long rows have the sum for the mean", "mmax_back_means", "/ (whole > 0 ? whole : 1)", "",
+m("backward: long rows have the sum for the mean", "mmax_back_mean", "/ (whole > 0 ? whole : 1)", "",
   "backward long_rows")
-m("backward: weights of rows lie upon each other", "mmax_back_rows", "b.w ? b.w + j * n : y", "b.w ? b.w : y",
+m("backward: weights of rows lie upon each other", "mmax_back_means", "if (w) { w += n; }", "",
   "backward")
+m("backward: gx of a row takes the mean of the next one", "mmax_back_usual_by", "= next;", "= minus_up;", "backward")
+m("backward: a bad mean is taken", "mmax_back_usual_by", "MMAX_UNLIKELY(mmax_bits_of", "0 && (mmax_bits_of",
+  "special_cases")
+m("backward: a mask that has weight is not seen", "mmax_back_has_odd", "mmax_not(mmax_is_active(x_))", "mmax_is_nan(x_)",
+  "special_cases")
 m("backward: rows of other ends are alike", "mmax_back_all", "&& mmax_end_of(s, row + j) == end", "",
   "backward special_cases")
 m("interleaved: gradients of rows of other starts are alike", "mmax_back_all", "mmax_start_of(s, row + j) == start &&", "",
@@ -393,8 +398,11 @@ m("rows: bias is the row's, whatever its start", "mmax_scores_of", "(mmax_start_
 m("parts: rows of other starts are alike", "mmax_alike", "starts[row + n] == starts[row] &&", "", "attention")
 m("parts: weights of rows are alike", "mmax_alike", "(!weights || weights[row + n] == weights[row])", "1",
   "losses attention")
-m("starts: what is before stays", "mmax_part_of",
-  "memset(mmax_at(a->out, r * a->out_stride * size), 0, start * size);", "", "attention")
+m("starts: what is before stays", "mmax_zero_outside", "if (start > 0) { memset(out, 0, start * size); }", "",
+  "attention")
+m("ends: what is past a run of rows stays", "mmax_zero_outside", "memset(out + end * size, 0, rest * size);", "",
+  "special_cases")
+m("ends: few rows before a run end with it", "mmax_ends_alike", "*end = 0;", "", "special_cases")
 m("starts: the class is not moved", "mmax_run_parts", "- (int32_t)start", "", "attention losses")
 m("weights: a row of weight 0 is read", "mmax_run_parts", "weight > 0 && *", "*", "attention losses memory")
 m("weights: the loss has none", "mmax_run_parts", "mmax_limited(loss)", "mmax_limited(loss / weight)",
