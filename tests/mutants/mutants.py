@@ -242,8 +242,8 @@ m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", 
 m("candidates: start is rounded up", "mmax_rounded_down",
   "(double)(mmax_real)t > t ? mmax_next_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
 m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "forward long_rows")
-m("threshold loss: q at masks", "mmax_threshold_loss_row", "mmax_keep(mmax_is_active(x_), p - mmax_set(t->q))",
-  "p - mmax_set(t->q)", "losses special_cases")
+m("threshold loss: q at masks", "mmax_threshold_loss_row", "mmax_keep(mmax_is_active(x_), p - mmax_set(q))",
+  "p - mmax_set(q)", "losses special_cases")
 m("threshold loss: may be below 0", "mmax_threshold_loss_row", "> 0 ? mmax_limited(loss) : 0", "",
   "losses special_cases")
 m("threshold: ignored rows have no loss", "mmax_entmax_T", "is_ignored ? MMAX_IS_IGNORED :", "",
