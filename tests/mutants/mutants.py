@@ -88,7 +88,7 @@ m("interleaved: a block's stride is not looked at", "mmax_check_all", "* inner =
 m("interleaved: entries that are not active are read", "mmax_tile_copy", "!write && (tile->starts || tile->ends)", "0",
   "axis")
 m("interleaved: entries past the last are read", "mmax_transpose_rows", "j < height ? j : 0", "j", "axis")
-m("interleaved: rows past the last are written", "mmax_transpose_rows", "if (j < width)", "1 ?", "axis")
+m("interleaved: rows past the last are written", "mmax_transpose_rows", "if (j < width)", "if (1)", "axis")
 m("interleaved: rows of the next block go on in this one", "mmax_tile_copy",
   "inner - in_block < left ? inner - in_block :", "", "axis")
 m("interleaved: starts are forgotten", "mmax_run_tiles", "s->starts ? s->starts + row :", "", "axis")
@@ -242,8 +242,8 @@ m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", 
 m("candidates: start is rounded up", "mmax_rounded_down",
   "(double)(mmax_real)t > t ? mmax_next_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
 m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "forward long_rows")
-m("threshold loss: q at masks", "mmax_threshold_loss_row", "mmax_keep(mmax_is_active(x_), p - mmax_set(t->q))",
-  "p - mmax_set(t->q)", "losses special_cases")
+m("threshold loss: q at masks", "mmax_threshold_loss_row", "mmax_keep(mmax_is_active(x_), p - mmax_set(q))",
+  "p - mmax_set(q)", "losses special_cases")
 m("threshold loss: may be below 0", "mmax_threshold_loss_row", "> 0 ? mmax_limited(loss) : 0", "",
   "losses special_cases")
 m("threshold: ignored rows have no loss", "mmax_entmax_T", "is_ignored ? MMAX_IS_IGNORED :", "",
@@ -293,11 +293,11 @@ m("backward: gx below the normal numbers", "mmax_unscaled",
 m("backward: no lift", "mmax_back_all", "by == MMAX_BY_ENTRY ? 1 : MMAX_UP", "1",
   "backward environment special_cases losses")
 m("backward: rows side by side have one mean", "mmax_back_rows", "(size_t)is_joint, size", "0, size", "golden")
-m("backward: means of rows lie upon each other", "mmax_back_means", "means += n;", "", "backward")
+m("backward: means of rows lie upon each other", "mmax_back_means", "means += n;", "", "bits golden")
 m("backward: long rows have the sum for the mean", "mmax_back_mean", "/ (whole > 0 ? whole : 1)", "",
   "backward long_rows")
 m("backward: weights of rows lie upon each other", "mmax_back_means", "if (w) { w += n; }", "",
-  "backward")
+  "bits golden")
 m("backward: gx of a row takes the mean of the next one", "mmax_back_usual_by", "= next;", "= minus_up;", "backward")
 m("backward: a bad mean is taken", "mmax_back_usual_by", "MMAX_UNLIKELY(mmax_bits_of", "0 && (mmax_bits_of",
   "special_cases")
