@@ -254,7 +254,8 @@ static void examine(const input *in, const call *c) {
             continue;
         }
         if ((has(f, HAS_X) && is_bad(c->array[X], i)) || (has(f, HAS_Y) && is_bad(c->array[Y], i)) ||
-            (has(f, HAS_GY) && is_bad(c->array[GY], i) && is_gy_used(f, c, i)) || (row.bias && is_bad(row.bias, i))) {
+            (has(f, HAS_GY) && is_bad(c->array[GY], i) && is_gy_used(f, c, i) && !row.low[i]) ||
+            (row.bias && is_bad(row.bias, i))) {
             row.verdict = HAS_NAN;
         } else if (has(f, HAS_X)) {
             wide s, reach;
