@@ -625,7 +625,7 @@ static void check_noise(const call *c) {
 static void check_backward(const input *in, const call *c) {
     static wide gx[LONGEST_ROW + 1], gy[LONGEST_ROW + 1], rest[LONGEST_ROW + 1];
     const function *f = row.f;
-    double high = 0, bound, near, eps = eps_of(f), lowest = 0;
+    double high = 0, bound, near, eps = eps_of(f), lowest = 0, steepest = 0;
     wide tiny; /* a factor below the smallest normal number may count as 0 */
     wide gp[8] = {0}, gp_unit[8] = {0};
     check_special_entries(c);
@@ -640,12 +640,13 @@ static void check_backward(const input *in, const call *c) {
         gy[i] = row.active[i] && is_gy_used(f, c, i) ? get(f, c->array[GY], i) : 0;
         high = fmax(high, fabs((double)gy[i]));
         lowest = row.o.f == ENTMAX && row.y[i] > 0 ? fmin(lowest, log((double)row.y[i])) : lowest;
+        steepest = row.active[i] ? fmax(steepest, fabs((double)row.s[i].hi)) : steepest;
     }
     bound = row.scale * high * 2 * (1 + 64 * eps);
     if (!(bound * (double)row.n <= largest(f) / 64) || high * (double)row.n > largest(f) / 64) { return; }
-    near = (row.o.f == TANHMAX ? 64 : 16) * eps + (has(f, HAS_GRADIENT)
-                                                       ? 4 * ((double)row.n - lowest * row.o.epsilon) * DBL_EPSILON
-                                                       : 0); /* plain sums, logarithms */
+    near = (row.o.f == TANHMAX ? 64 + steepest : 16) * eps +
+           (has(f, HAS_GRADIENT) ? 4 * ((double)row.n - lowest * row.o.epsilon) * DBL_EPSILON
+                                 : 0); /* plain sums, logarithms */
     tiny = smallest_normal(f) * (1 + 4 * (wide)row.n * high) * (1 + row.scale);
     if (!has(f, ELEMENTWISE)) {
         oracle_backward(&row.o, gx, row.unit, gp, gp_unit, gy, row.y, row.s, row.n, row.scale, rest);

@@ -4,12 +4,12 @@
 # without one, bytes and stack are left out.
 set -u
 
-max_code_lines=5000        # of the implementation, without comments and blank lines
+max_code_lines=5160        # of the implementation, without comments and blank lines
 max_conditionals=100       # #if, #ifdef, #ifndef, #elif
 max_backslash_lines=150    # lines that end in a backslash
 max_macro_lines=12         # of the longest macro
-max_softmax_bytes=62000    # a program's file that calls one softmax in plain mode, text and data
-max_all_bytes=780000       # all functions, in shared mode
+max_softmax_bytes=68000    # a program's file that calls one softmax in plain mode, text and data
+max_all_bytes=815000       # all functions, in shared mode
 max_stack_bytes=16384      # the largest frame of a function
 
 if [ $# -ne 2 ] && [ $# -ne 3 ]; then
