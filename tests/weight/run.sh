@@ -1,7 +1,7 @@
 #!/bin/sh
 # run.sh INCLUDE_DIR CC [OBJECT]: what including multimax.h costs, against budgets. OBJECT is the implementation of
-# shared mode as gcc -O2 -fstack-usage compiles it for every instruction set of x86-64, with its .su file beside it;
-# without one, bytes and stack are left out.
+# shared mode as gcc -O2 -fstack-usage -ffunction-sections -fdata-sections compiles it for every instruction set of
+# x86-64, with its .su file beside it; without one, bytes and stack are left out.
 set -u
 
 max_code_lines=5160        # of the implementation, without comments and blank lines
@@ -10,6 +10,7 @@ max_backslash_lines=150    # lines that end in a backslash
 max_macro_lines=12         # of the longest macro
 max_softmax_bytes=68000    # a program's file that calls one softmax in plain mode, text and data
 max_all_bytes=815000       # all functions, in shared mode
+max_linked_bytes=80000     # a program that calls one softmax in shared mode, if the linker drops what is not called
 max_stack_bytes=16384      # the largest frame of a function
 
 if [ $# -ne 2 ] && [ $# -ne 3 ]; then
@@ -76,6 +77,8 @@ END
     "$cc" -std=c99 -O2 -I"$1" -c "$work/softmax.c" -o "$work/softmax.o" || failed=1
     at_most $max_softmax_bytes "$(bytes "$work/softmax.o")" 'bytes of one softmax'
     at_most $max_all_bytes "$(bytes "$object")" 'bytes of all functions'
+    "$cc" -std=c99 -O2 -DMULTIMAX_EXTERN -I"$1" "$work/softmax.c" "$object" -Wl,--gc-sections -lm -o "$work/linked" || failed=1
+    at_most $max_linked_bytes "$(bytes "$work/linked")" 'bytes of one softmax that is linked'
     usage=${object%.o}.su
     [ -f "$usage" ] || usage=${object%.c.o}.su
     at_most $max_stack_bytes "$(awk -F '\t' '$2 > most { most = $2 } END { print most }' "$usage")" \
