@@ -398,6 +398,10 @@ m("rows: bias is the row's, whatever its start", "mmax_scores_of", "(mmax_start_
 m("parts: rows of other starts are alike", "mmax_alike", "starts[row + n] == starts[row] &&", "", "attention")
 m("parts: weights of rows are alike", "mmax_alike", "(!weights || weights[row + n] == weights[row])", "1",
   "losses attention")
+m("check: the loss of a row may lie upon gx", "mmax_is_one_loss", "mmax_are_apart(a->out, bytes, a->per_row, 8)", "1",
+  "special_cases")
+m("check: the loss of a row may lie upon x", "mmax_is_one_loss", "mmax_are_apart(a->x, bytes, a->per_row, 8)", "1",
+  "special_cases")
 m("starts: what is before stays", "mmax_zero_outside", "if (start > 0) { memset(out, 0, start * size); }", "",
   "attention")
 m("ends: what is past a run of rows stays", "mmax_zero_outside", "memset(out + end * size, 0, rest * size);", "",
