@@ -80,7 +80,8 @@ m("shape: strides of one row of bias or q matter", "mmax_check_all", "count * in
 m("shape: a stride below cols passes", "mmax_check_all", "apart < width", "apart + 1 < width", "special_cases")
 m("shape: sizes may overflow", "mmax_check_all", "count > 1 && apart > (limit - width) / (count - 1)", "0",
   "special_cases")
-m("interleaved: a far maximum is not taken off", "mmax_axis_row", "? 0 : top", "? 0 : 0", "axis")
+m("interleaved: a far maximum is not taken off", "mmax_axis_row", "mmax_shift_of(&r.weigher, r.max, t->call)",
+  "(mmax_shift_of(&r.weigher, r.max, t->call), 0)", "axis")
 m("interleaved: rows need be no multiple", "mmax_check_all", "|| rows % inner != 0", "", "axis")
 m("interleaved: rows may be too long for the tile", "mmax_check_all", "s->cols > mmax_tile_of(a, size)", "0", "axis")
 m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "", "axis")
@@ -195,9 +196,7 @@ m("loss: gx at the target keeps q", "mmax_target_gradient", "r->q - own;", "own;
 m("loss: an ignored row is read", "mmax_begin_row", "!b->finish->targets || b->a->t->q || b->a->t->index[row] >= 0",
   "1", "losses special_cases memory")
 m("loss: grad_scale without the scale", "mmax_batch_of", "* a->s.scale", "", "losses golden")
-m("far maxima: the shift is not taken off", "mmax_by_blocks", "x_ - shift,", "x_,", "special_cases forward losses")
-m("far maxima: what overflows is a mask", "mmax_by_blocks", "mmax_select(mmax_is_active(x_), d, x_)", "x_ - shift",
-  "losses")
+m("far maxima: the shift is not taken off", "mmax_by_blocks", "shift) - shift)", "shift))", "special_cases forward losses")
 m("ends: what is past them stays", "mmax_begin_row", "r->y && r->n < b->a->s.cols", "0", "special_cases memory")
 m("sink: it is no term of the sum", "mmax_begin_row", "b->a->sink ? mmax_sink_of(r) :", "", "attention")
 m("lse: without the maximum", "mmax_after_sum", "* b->call.scale", "", "attention")
@@ -218,10 +217,11 @@ m("groups: far maxima stay", "mmax_group_begin",
   "mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)))", "mmax_is_nan(all)",
   "special_cases forward")
 m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
-m("interleaved: each block of a row is the first", "mmax_axis_row", "place += n * t->inner", "place += 0", "axis")
+m("parts: a row that is longer than the memory for scores is none", "mmax_alike", "&& most > 1", "", "attention")
+m("interleaved: each block of a row is the first", "mmax_scores_of", "r->x[(from + i) * inner]", "r->x[i * inner]", "axis")
 m("interleaved: masks of NaN rows become NaN", "mmax_axis_row",
-  "state == MMAX_IS_NAN && mmax_bits_of(e[i]) != MMAX_MASKED", "state == MMAX_IS_NAN", "axis")
-m("interleaved: rows by blocks keep their exponentials", "mmax_axis_row", "mmax_weights(e, e, n, &f);", "", "axis")
+  "state == MMAX_IS_NAN && mmax_bits_of(r.x[i]) != MMAX_MASKED", "state == MMAX_IS_NAN", "axis")
+m("interleaved: rows by blocks keep their exponentials", "mmax_end_axis", "mmax_weights(e, e, n, &f);", "", "axis")
 m("interleaved: rows of other ends are alike", "mmax_axis_rows", "&& mmax_end_of(s, row + t.rows) == end", "", "axis")
 m("interleaved: rows without entries have weights", "mmax_axis_weights",
   "mmax_keep(mmax_is_active(t->max[k]), t->rounder[k])", "t->rounder[k]", "axis")
@@ -301,6 +301,10 @@ m("backward: weights of rows lie upon each other", "mmax_back_means", "if (w) { 
 m("backward: gx of a row takes the mean of the next one", "mmax_back_usual_by", "= next;", "= minus_up;", "backward")
 m("backward: a bad mean is taken", "mmax_back_usual_by", "MMAX_UNLIKELY(mmax_bits_of", "0 && (mmax_bits_of",
   "special_cases")
+m("backward: f64 rows in registers are too long", "MMAX_BACK_HELD", "|| MMAX_DOUBLE", "", "special_cases")
+m("backward: a bad mean in registers is taken", "mmax_back_held", "MMAX_UNLIKELY(mmax_bits_of", "0 && (mmax_bits_of",
+  "special_cases backward")
+m("backward: rows in registers are one", "mmax_back_held", "gx += step", "gx += 0", "backward bits")
 m("backward: a mask that has weight is not seen", "mmax_back_has_odd", "mmax_not(mmax_is_active(x_))", "mmax_is_nan(x_)",
   "special_cases")
 m("backward: rows of other ends are alike", "mmax_back_all", "&& mmax_end_of(s, row + j) == end", "",
