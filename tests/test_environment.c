@@ -402,6 +402,7 @@ static call masked_call(const function *f, size_t rows, size_t n, size_t every, 
 static void check_all_exceptions(const function *f, size_t rows, size_t n) {
     static const uint32_t none[BATCH];
     const double large = f->size == 4 ? 1e6 : 1e80;
+    const mmax_multimax_params identity = mmax_multimax_identity(f->order == 2 ? 2 : 1);
     call c;
     for (int l = 0; l < LAWS; ++l) {
         if (l == ANY_SIZE) { continue; /* overflows */ }
@@ -410,6 +411,19 @@ static void check_all_exceptions(const function *f, size_t rows, size_t n) {
     }
     c = masked_call(f, rows, n, 3, large);
     check_exceptions(f, &c, "large scores");
+    c = masked_call(f, rows, n, 3, 1);
+    c.s.scale = 2;
+    check_exceptions(f, &c, "masks, scale 2");
+    if (f->order > 0) {
+        c.p = &identity;
+        check_exceptions(f, &c, "the identity");
+    }
+    if (has(f, HAS_X) && !has(f, HAS_Y) && f->kind != LOSS) {
+        mmax_attention attention = mmax_attention_none();
+        attention.bias = c.array[X]; /* has masks */
+        c.s.attention = &attention;
+        check_exceptions(f, &c, "a bias with masks");
+    }
     c = masked_call(f, rows, n, 1, 1);
     for (size_t r = 0; r < rows; ++r) { index_storage[r] = (int32_t)(r % n); }
     check_exceptions(f, &c, "masked rows");
@@ -419,13 +433,25 @@ static void check_all_exceptions(const function *f, size_t rows, size_t n) {
     check_exceptions(f, &c, "rows that end at once");
 }
 
+/* Rows that interleave: masked wholly, in part, and with large scores */
+static void check_interleaved_exceptions(const function *f, size_t n) {
+    for (size_t every = 1; every <= 3; ++every) {
+        call c = masked_call(f, 2, n, every, every == 2 ? 1 : f->size == 4 ? 1e6 : 1e80);
+        c.s.inner = 2;
+        c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 0;
+        check_exceptions(f, &c, "interleaved");
+    }
+}
+
 static void test_exceptions(void) {
     static const size_t row_counts[] = {1, 2, BATCH};
     TEST("finite and masked rows raise no exception of invalid, divide by zero or overflow") {
         FOR_EACH_FUNCTION(f)
             FOR_EACH_ISA(isa)
-                FOR_EACH_LENGTH(n)
+                FOR_EACH_LENGTH(n) {
                     for (size_t k = 0; k < COUNT(row_counts); ++k) { check_all_exceptions(f, row_counts[k], n); }
+                    if (f->kind == FORWARD) { check_interleaved_exceptions(f, n); }
+                }
         FOR_EACH_MORE(f)
         FOR_EACH_ISA(isa)
             FOR_EACH_LENGTH(n)

@@ -136,6 +136,12 @@ static void check_guarded(const function *f, size_t n, size_t rows, size_t gap, 
           (unsigned)gap, at_end ? "the end" : "the start", lengths ? ", lengths" : "");
     CHECK(status == MMAX_OK, AT ": %s", AT_ARGS(f, n), mmax_status_string(status));
     if (n < 20 || n % 16 == 1) { check_untouched(f, &g); }
+    if (f->kind != LOSS) { return; }
+    g.t.index = NULL;
+    g.t.q = g.array[GY];
+    g.t.q_stride = g.s.gy_stride;
+    CHECK(survives(f, &g, &status), AT ": fault, rows %u, gap %u, at %s%s, soft targets", AT_ARGS(f, n), (unsigned)rows,
+          (unsigned)gap, at_end ? "the end" : "the start", lengths ? ", lengths" : "");
 }
 
 static void check_length(const function *f, size_t n) {

@@ -139,7 +139,7 @@ m("mask: an entry at the limit is none", "mmax_attention_score", "mmax_set(t->li
   "attention")
 m("bias: a slope below 0 hides +inf", "mmax_attention_score", "mmax_fma(b, mmax_set(t->slope), b * mmax_set(0))",
   "(b * mmax_set(t->slope))", "attention special_cases")
-m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_masked, mmax_lt(b, mmax_set(-MMAX_MAX)));", "",
+m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_masked, masks);", "",
   "attention")
 
 # ==== gradients through sigma, gp ====
@@ -180,7 +180,7 @@ m("weights: -0 from negative factors", "mmax_weight_of",
   "mmax_keep(mmax_le(least, mmax_abs(e)), e) * a", "special_cases losses")
 m("logarithms: the scale's low part", "mmax_end_logs", "mmax_fma(half, low, minus_log_sum)", "minus_log_sum", "losses")
 m("logarithms: masks are finite", "mmax_end_logs",
-  "mmax_select(mmax_is_active(s * scale), mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
+  "mmax_select(active, mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
   "special_cases losses")
 m("special rows: masks become NaN, too", "mmax_end_special", "&& mmax_bits_of(x[i]) != MMAX_MASKED", "",
   "special_cases")
@@ -218,6 +218,12 @@ m("groups: far maxima stay", "mmax_group_begin",
   "special_cases forward")
 m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
 m("parts: a row that is longer than the memory for scores is none", "mmax_alike", "&& most > 1", "", "attention")
+m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]) : -1", "1.0 - p->t_b[i]) : 0",
+  "environment")
+m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_keep(mmax_not(masks), bias)", "bias", "environment")
+m("exceptions: the logarithm of a mask overflows", "mmax_end_logs", "mmax_keep(active, s)", "mmax_max(s, lowest)", "environment")
+m("exceptions: the shift of a row that is masked", "mmax_axis_row", "if (state == MMAX_IS_NORMAL)", "if (1)", "environment")
+m("soft targets: the first entry of rows without entries", "mmax_group_run", "b->a->t->q ? 0 : g->x[", "g->x[", "memory")
 m("interleaved: each block of a row is the first", "mmax_scores_of", "r->x[(from + i) * inner]", "r->x[i * inner]", "axis")
 m("interleaved: masks of NaN rows become NaN", "mmax_axis_row",
   "state == MMAX_IS_NAN && mmax_bits_of(r.x[i]) != MMAX_MASKED", "state == MMAX_IS_NAN", "axis")
