@@ -220,7 +220,7 @@ m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mea
 m("parts: a row that is longer than the memory for scores is none", "mmax_alike", "&& most > 1", "", "attention")
 m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]) : -1", "1.0 - p->t_b[i]) : 0",
   "environment")
-m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_keep(mmax_not(masks), bias)", "bias", "environment")
+m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_select(masks, mmax_set(0), bias)", "bias", "environment")
 m("exceptions: the logarithm of a mask overflows", "mmax_end_logs", "mmax_keep(active, s)", "mmax_max(s, lowest)", "environment")
 m("exceptions: the shift of a row that is masked", "mmax_axis_row", "if (state == MMAX_IS_NORMAL)", "if (1)", "environment")
 m("soft targets: the first entry of rows without entries", "mmax_group_run", "b->a->t->q ? 0 : g->x[", "g->x[", "memory")
