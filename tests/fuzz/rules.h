@@ -28,7 +28,7 @@ static int is_null_wrong(const input *in) {
 
 static int is_shape_wrong(const input *in) {
     const mmax_shape *s = &in->c.s;
-    size_t inputs = (size_t)in->has_q;
+    size_t inputs = (size_t)(in->c.t.q != NULL);
     if (!in->sound) { return 1; }
     for (int a = GY; a < ARRAYS; ++a) { inputs += (size_t)has(in->f, 1u << a); }
     if (s->inner > 1 && !has_long_rows(in->f) && s->cols > 12288 / in->f->size / inputs) { return 1; }
