@@ -253,7 +253,7 @@ static void examine(const input *in, const call *c) {
             }
             continue;
         }
-        if ((has(f, HAS_X) && is_bad(c->array[X], i)) || (has(f, HAS_Y) && is_bad(c->array[Y], i)) ||
+        if ((has(f, HAS_X) && is_bad(c->array[X], i)) || (has(f, HAS_Y) && is_bad(c->array[Y], i) && !row.low[i]) ||
             (has(f, HAS_GY) && is_bad(c->array[GY], i) && is_gy_used(f, c, i) && !row.low[i]) ||
             (row.bias && is_bad(row.bias, i))) {
             row.verdict = HAS_NAN;
@@ -434,7 +434,7 @@ static size_t kept_by(const call *c) {
 static void check_values(const call *c) {
     static wide observed[LONGEST_ROW + 1];
     static const double bounds[FORMULAS] = {/* as the header states them */
-                                            [SOFTMAX] = 5, [SPARSEMAX] = 6, [ENTMAX15] = 8,   [EVSOFTMAX] = 6,
+                                            [SOFTMAX] = 5, [SPARSEMAX] = 6, [ENTMAX15] = 12,  [EVSOFTMAX] = 6,
                                             [TANHMAX] = 8, [TOPK] = 6,      [SIGSOFTMAX] = 7, [HOURGLASS] = 6};
     const function *f = row.f;
     double eps = eps_of(f), least = smallest_normal(f), bound = row.o.logarithm ? 4 : bounds[row.o.f];
