@@ -449,6 +449,9 @@ static void check_values(const call *c) {
         rest = fmaxl(rest, fabsl(row.s[i].lo));
     }
     if (rest > 1e-10) { return; /* exp_of() takes a rest for a relative error */ }
+    if (row.o.f == HOURGLASS && oracle_hourglass(&row.o, row.s, row.n).factor * row.scale > largest(f) / 32) {
+        return; /* such an a is limited */
+    }
     if (has(f, HAS_CUT)) { row.o.epsilon = (double)kept_by(c); }
     row.o.observed = row.o.f == EVSOFTMAX ? observed : NULL;
     row.o.near = 8 * eps * (size + least * fmaxl(1, row.scale));
