@@ -217,7 +217,7 @@ m("groups: far maxima stay", "mmax_group_begin",
   "mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)))", "mmax_is_nan(all)",
   "special_cases forward")
 m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
-m("parts: a row that is longer than the memory for scores is none", "mmax_alike", "&& most > 1", "", "attention")
+m("parts: a row that is longer than the memory for scores is none", "mmax_alike", "fit > 0 ? fit : 1", "fit", "attention")
 m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]) : -1", "1.0 - p->t_b[i]) : 0",
   "environment")
 m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_select(masks, mmax_set(0), bias)", "bias", "environment")
