@@ -49,7 +49,7 @@ static mmax_shape with_attention(mmax_shape s, const mmax_attention *a) {
 }
 
 static mmax_attention biased(const void *bias) {
-    mmax_attention a = {0, NULL, NULL, 0, 0, NULL, NULL, 0};
+    mmax_attention a = mmax_attention_none();
     a.bias = bias;
     return a;
 }

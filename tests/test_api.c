@@ -16,7 +16,7 @@ static void test_shapes(void) {
         const mmax_attention none = mmax_attention_none();
         const mmax_multimax_grads gp = mmax_grads_zero();
         CHECK(none.head_rows == 0 && !none.scales && !none.bias && none.bias_rows == 0 && none.bias_stride == 0 &&
-                  !none.slopes && !none.sinks && none.masked == 0,
+                  !none.slopes && !none.sinks && none.masked == 0 && none.heads == 0,
               "mmax_attention_none");
         for (int i = 0; i < 2; ++i) {
             CHECK(gp.t_b[i] == 0 && gp.t_d[i] == 0 && gp.b[i] == 0 && gp.d[i] == 0, "mmax_grads_zero");
@@ -24,6 +24,7 @@ static void test_shapes(void) {
         CHECK(row.rows == 1 && row.cols == 7, "%u x %u", (unsigned)row.rows, (unsigned)row.cols);
         CHECK(rows.rows == 5 && rows.cols == 7, "%u x %u", (unsigned)rows.rows, (unsigned)rows.cols);
         CHECK(row.ends == NULL && rows.ends == NULL, "lengths are not NULL");
+        CHECK(row.accumulate == 0 && rows.accumulate == 0, "gradients add");
         CHECK((row.scale == 0 || row.scale == 1) && (rows.scale == 0 || rows.scale == 1), "%g %g", row.scale,
               rows.scale);
         CHECK((rows.x_stride == 0 || rows.x_stride == 7) && (rows.y_stride == 0 || rows.y_stride == 7) &&
@@ -254,6 +255,7 @@ static void test_version(void) {
         char text[64];
         sprintf(text, "%d.%d.%d", MULTIMAX_VERSION_MAJOR, MULTIMAX_VERSION_MINOR, MULTIMAX_VERSION_PATCH);
         CHECK(strcmp(text, MULTIMAX_VERSION) == 0, "%s, numbers %s", MULTIMAX_VERSION, text);
+        CHECK(strcmp(text, mmax_version()) == 0, "%s, numbers %s", mmax_version(), text);
     }
 }
 

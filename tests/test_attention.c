@@ -330,7 +330,10 @@ static unsigned char kinds[ROOM]; /* of entry i of row r at r * cols + i */
 
 static size_t end_of(size_t r) { return P.c.s.ends ? P.c.s.ends[r] : P.c.s.cols; }
 static size_t first_of(size_t r) { return P.c.s.starts ? P.c.s.starts[r] : 0; }
-static size_t head_of(size_t r) { return P.a.head_rows ? r / P.a.head_rows : 0; }
+static size_t head_of(size_t r) {
+    const size_t head = P.a.head_rows ? r / P.a.head_rows : 0;
+    return P.a.heads ? head % P.a.heads : head;
+}
 static size_t at(role a, size_t r, size_t i) {
     size_t stride = *stride_of(P.f, &P.c.s, a);
     return r * (stride ? stride : P.c.s.cols) + i;
@@ -358,7 +361,8 @@ static entry_kind kind_of(size_t r, size_t i) {
     return ACTIVE;
 }
 
-/* Fills P with random rows, some of them empty where the options allow it. Entries that must not be read are NaN. */
+/* Fills P with random rows, some of them empty where the options allow it. Entries that must not be read are NaN. Some
+ * calls are batches, whose heads repeat. */
 static void make(const function *f, size_t cols, unsigned on, uint64_t seed) {
     static const double masked_at[] = {-1e4, -1e9, -FLT_MAX};
     static const double scales[HEADS] = {0.7, 1.9, 0.3}, slopes[HEADS] = {-0.7, 0, 1.25};
@@ -390,7 +394,11 @@ static void make(const function *f, size_t cols, unsigned on, uint64_t seed) {
         P.slopes[r] = slopes[r % HEADS];
         P.sinks[r] = on & HIGH_SINKS ? (r % 3 == 0 ? 30 : r % 3 == 1 ? -30 : 6.3) : r % 3 == 1 ? 0 : 1.1 * (double)r;
     }
-    P.sinks[HEADS - 1] = double_of(0xfff0000000000000); /* -inf: none */
+    if (on & (SCALES | SLOPES | SINKS | HIGH_SINKS)) { P.a.heads = seed % 3 == 1 ? HEADS - 1 : 0; }
+    P.sinks[P.a.heads ? 1 : HEADS - 1] = double_of(0xfff0000000000000); /* -inf: none */
+    for (size_t r = P.a.heads; r > 0 && r < ROWS; ++r) {
+        P.scales[r] = P.slopes[r] = P.sinks[r] = double_of(0x7ff8000000000000);
+    }
     if (on & LENGTHS) { P.c.s.ends = P.ends; }
     if (on & STARTS) { P.c.s.starts = P.starts; }
     if (on & ~(unsigned)(STARTS | LENGTHS | MASK_X)) { P.c.s.attention = &P.a; }
@@ -542,7 +550,7 @@ static call alone(size_t r, mmax_attention *a) {
     if (a->sinks) { a->sinks += head_of(r); }
     if (a->bias) { a->bias = (const char *)a->bias + bias_at(r, 0) * P.f->size; }
     a->bias_rows = 0;
-    a->head_rows = 0;
+    a->head_rows = a->heads = 0;
     if (c.s.attention) { c.s.attention = a; }
     return c;
 }
@@ -884,7 +892,7 @@ static void check_head_gradients(void) {
     static double added[ROWS];
     const function *scale_gradient = more_named("scale_gradient", P.f->size);
     const function *sink_gradient = more_named("sink_gradient", P.f->size);
-    size_t heads = P.a.head_rows ? HEADS : 1;
+    size_t heads = P.a.heads ? P.a.heads : P.a.head_rows ? HEADS : 1;
     call c = P.c;
     wide direct[HEADS] = {0}, size[HEADS] = {0}, sinks[HEADS] = {0}, sink_size[HEADS] = {0};
     for (size_t r = 0; r < ROWS; ++r) {
@@ -2009,6 +2017,17 @@ static void refusals(const function *f) {
                k == 0 ? "sinks" : "a sink that is NaN or +inf");
         values[1] = 1;
     }
+    c = small_call(f, &a);
+    a.head_rows = 1; /* two heads in turn */
+    a.heads = 2;
+    a.scales = values;
+    values[2] = double_of(not_finite[0]);
+    refuse(f, &c, MMAX_OK, "a scale not finite of a head that there is not");
+    a.heads = 3;
+    refuse(f, &c, MMAX_ERR_SCALE, "a scale not finite of a head of no row, or of one");
+    values[2] = 1;
+    a.heads = SIZE_MAX;
+    refuse(f, &c, MMAX_ERR_SHAPE, "heads that overflow");
     c = small_call(f, &a);
     a.masked = 1e-300;
     refuse(f, &c, MMAX_ERR_ATTENTION, "masked > 0");

@@ -46,8 +46,11 @@ typedef struct axis {
     size_t blocks, inner, cols, gap; /* elements between blocks */
     int ranges, targets, at_end;     /* starts and ends; weights (1), q (2) */
     law l;
-    role in; /* the input that is the output, or OUT */
+    role in;       /* the input that is the output, or OUT */
+    size_t absent; /* rows of the last block */
 } axis;
+
+static size_t rows_of(const axis *x) { return x->blocks * x->inner - x->absent; }
 
 static double q_storage[MAX_ENTRIES], weight_storage[MOST_ROWS], first_per_row[MOST_ROWS], gradient_storage;
 static double prefer_storage[MAX_ENTRIES];
@@ -68,9 +71,12 @@ static void *interleave(const function *f, const call *c, const axis *x, int are
     size_t last = x->cols, entries;
     if (c->s.ends && area != OUT) {
         last = 0;
-        for (size_t r = c->s.rows - x->inner; r < c->s.rows; ++r) { last = c->s.ends[r] > last ? c->s.ends[r] : last; }
+        for (size_t r = (x->blocks - 1) * x->inner; r < c->s.rows; ++r) {
+            last = c->s.ends[r] > last ? c->s.ends[r] : last;
+        }
     }
-    entries = (x->blocks - 1) * stride + (x->at_end && x->in == OUT ? last : x->cols) * x->inner;
+    last = x->at_end && x->in == OUT ? last : x->cols;
+    entries = (x->blocks - 1) * stride + (last > 0 ? last * x->inner - x->absent : 0);
     watched_bytes[area] = entries * f->size + SLACK;
     CHECK(watched_bytes[area] <= AREA_BYTES, AT ": no room", AT_ARGS(f, x->cols));
     watched[area] = areas[area] + (x->at_end ? AREA_BYTES - watched_bytes[area] : 0);
@@ -92,14 +98,15 @@ static int gaps_are_kept(const function *f, const axis *x, int area, const unsig
     const size_t width = x->cols * x->inner;
     for (size_t b = 0; b < watched_bytes[area]; ++b) {
         const size_t from = (size_t)(watched[area] + b - at) / f->size;
-        const int inside = watched[area] + b >= at && from / stride < x->blocks && from % stride < width;
+        const int inside = watched[area] + b >= at && from / stride < x->blocks && from % stride < width &&
+                           from / stride * x->inner + from % stride % x->inner < rows_of(x);
         if (!inside && watched[area][b] != GAP) { return 0; }
     }
     return 1;
 }
 
 static call make_call(const function *f, const axis *x, uint64_t seed) {
-    const size_t rows = x->blocks * x->inner;
+    const size_t rows = rows_of(x);
     call c = call_of(f, rows, x->cols, x->l, seed);
     for (size_t r = 0; r < rows; ++r) {
         uint32_t start = (uint32_t)random_below(x->cols + 1), end = (uint32_t)random_below(x->cols + 1);
@@ -144,7 +151,7 @@ static mmax_status run(const function *f, const call *c) {
 }
 
 static void check_axis(const function *f, const axis *x, uint64_t seed) {
-    const size_t rows = x->blocks * x->inner, stride = x->cols * x->inner + x->gap;
+    const size_t rows = rows_of(x), stride = x->cols * x->inner + x->gap;
     call c = make_call(f, x, seed), a = c;
     mmax_multimax_grads gp;
     double gradient;
@@ -173,8 +180,8 @@ static void check_axis(const function *f, const axis *x, uint64_t seed) {
         const size_t at = has(f, HAS_INDEX) ? i : place(x, stride, i / n, i % n);
         wrong += get_bits(f, a.array[OUT], at) != get_bits(f, c.array[OUT], i);
     }
-    CHECK(wrong == 0, AT ", %u blocks, inner %u, ranges %d, targets %d, input %d: %u entries differ", AT_ARGS(f, n),
-          (unsigned)x->blocks, (unsigned)x->inner, x->ranges, x->targets, (int)x->in, (unsigned)wrong);
+    CHECK(wrong == 0, AT ", %u rows, inner %u, ranges %d, targets %d, input %d: %u entries differ", AT_ARGS(f, n),
+          (unsigned)rows, (unsigned)x->inner, x->ranges, x->targets, (int)x->in, (unsigned)wrong);
     for (size_t r = 0; r < rows; ++r) { wrong += bits_of(first_per_row[r]) != bits_of(row_storage[r]); }
     CHECK(wrong == 0 && bits_of(gradient) == bits_of(gradient_storage), AT ", inner %u: values of rows differ",
           AT_ARGS(f, n), (unsigned)x->inner);
@@ -214,7 +221,9 @@ static void test_bits(void) {
         FOR_EACH(f)
         FOR_EACH_ISA(isa)
             for (size_t i = seed % CASE_STEP; i < COUNT(inners); i += CASE_STEP, ++seed) {
-                axis x = {inners[i] < 16 ? 3 : 1, inners[i], lengths[seed % COUNT(lengths)], 0, 0, 0, 0, NORMAL_4, OUT};
+                axis x = {
+                    inners[i] < 16 ? 3 : 1, inners[i], lengths[seed % COUNT(lengths)], 0, 0, 0, 0, NORMAL_4, OUT, 0};
+                x.absent = seed / 3 % 2 ? seed % inners[i] : 0;
                 x.gap = seed % 3;
                 x.l = seed % 4 == 0                ? MASKED
                       : seed % 4 == 1              ? NORMAL_1
@@ -230,8 +239,16 @@ static void test_bits(void) {
         FOR_EACH(f)
         FOR_EACH_ISA(isa)
             for (int targets = 1; targets < 4 && f->kind == LOSS; ++targets, ++seed) {
-                axis x = {2,  5 + (size_t)targets, seed % 2 ? 19 : 400, seed % 2, (int)(seed % 3), targets, 1, NORMAL_4,
-                          OUT};
+                axis x = {2,
+                          5 + (size_t)targets,
+                          seed % 2 ? 19 : 400,
+                          seed % 2,
+                          (int)(seed % 3),
+                          targets,
+                          1,
+                          NORMAL_4,
+                          OUT,
+                          seed % 3};
                 check_layouts(f, x, seed);
             }
     }
@@ -240,7 +257,8 @@ static void test_bits(void) {
         FOR_EACH_ISA(isa) {
             const int ranges = (isa + (int)f_i) % 3;
             size_t most = longest_of(f, 0) < 5000 ? longest_of(f, 0) : 5000;
-            axis x = {1, 3, most, 0, ranges, 0, ranges > 0, isa % 2 && !f->order ? ANY_SIZE : NORMAL_4, OUT};
+            axis x = {
+                1, 3, most, 0, ranges, 0, ranges > 0, isa % 2 && !f->order ? ANY_SIZE : NORMAL_4, OUT, (size_t)isa % 3};
             check_layouts(f, x, 77);
         }
     }
@@ -262,14 +280,11 @@ static void expect(const function *f, const call *c, mmax_status expected, const
 
 static void test_refusals(void) {
     static double place_of_all[4000];
-    TEST("rows that are no multiple of inner, strides below cols * inner, sizes that overflow, attention, long rows") {
+    TEST("strides below cols * inner, sizes that overflow, attention, long rows") {
         FOR_EACH(f) {
-            const mmax_attention none = {0, NULL, NULL, 0, 0, NULL, NULL, 0};
+            const mmax_attention none = {0, NULL, NULL, 0, 0, NULL, NULL, 0, 0};
             const int ignores = has(f, BY_PLACE) || (f->kind == METRIC && !has(f, PER_HEAD));
-            call c = small_call(f, 5);
-            expect(f, &c, MMAX_ERR_SHAPE, "12 rows, inner 5");
-            c = small_call(f, 24);
-            expect(f, &c, MMAX_ERR_SHAPE, "12 rows, inner 24");
+            call c;
             for (int r = 0; r < ARRAYS; ++r) {
                 for (size_t inner = 4; inner <= 12; inner += 8) {
                     c = small_call(f, inner);
@@ -320,6 +335,46 @@ static void test_refusals(void) {
             c.s.y_stride = 40;
             c.array[OUT] = (char *)place_of_all + 100 * f->size;
             expect(f, &c, MMAX_OK, "behind");
+            c.s.inner = 5; /* rows 2 to 3 of the last of three blocks do not exist */
+            c.array[OUT] = (char *)place_of_all + 102 * f->size;
+            expect(f, &c, MMAX_OK, "behind the last row");
+            c.array[OUT] = (char *)place_of_all + 101 * f->size;
+            expect(f, &c, MMAX_ERR_ALIAS, "on the last entry of the last row");
+        }
+    }
+    TEST("overlap: a range of the rows of one block, beside another range") {
+        FOR_EACH(f) {
+            if (f->kind != FORWARD || !has(f, HAS_X) || has(f, HAS_INDEX)) { continue; }
+            for (size_t rows = 1; rows <= 12; rows += 11) {
+                call c = small_call(f, 24);
+                c.s.rows = rows;
+                c.array[X] = place_of_all;
+                c.array[OUT] = (char *)place_of_all + rows * f->size;
+                expect(f, &c, MMAX_OK, "the rows behind");
+                c.array[OUT] = (char *)place_of_all + (24 - rows) * f->size;
+                expect(f, &c, MMAX_OK, "the rows before, one entry on");
+                c.array[OUT] = place_of_all;
+                expect(f, &c, MMAX_OK, "in place");
+                c.array[OUT] = (char *)place_of_all + (rows - 1 + 24) * f->size;
+                expect(f, &c, MMAX_ERR_ALIAS, "the last of these rows, one entry on");
+                c.array[OUT] = (char *)place_of_all + (4 * 24 + rows) * f->size;
+                expect(f, &c, MMAX_OK, "behind the last entry");
+            }
+        }
+    }
+    TEST("overlap: a gradient that is added to is no input, and beside all of them") {
+        FOR_EACH(f)
+        for (size_t rows = 1; rows <= 12; rows += 11) {
+            call c = small_call(f, 0);
+            const int adds = f->kind == BACKWARD || f->kind == LOG_BACKWARD || f->kind == LOSS;
+            if (!has(f, HAS_OUT) || has(f, HAS_INDEX)) { continue; }
+            c.s.rows = rows;
+            c.s.accumulate = 1;
+            expect(f, &c, MMAX_OK, "gx apart");
+            for (int in = GY; in <= X; ++in) {
+                c.array[OUT] = c.array[in];
+                if (has(f, 1u << in)) { expect(f, &c, adds ? MMAX_ERR_ALIAS : MMAX_OK, "in place"); }
+            }
         }
     }
     TEST("overlap: what topk_select prefers has cols entries, whatever inner is") {

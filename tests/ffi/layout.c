@@ -22,6 +22,7 @@ int main(void) {
     OFFSET(mmax_shape, starts);
     OFFSET(mmax_shape, attention);
     OFFSET(mmax_shape, inner);
+    OFFSET(mmax_shape, accumulate);
     SIZE(mmax_attention);
     OFFSET(mmax_attention, head_rows);
     OFFSET(mmax_attention, scales);
@@ -31,6 +32,7 @@ int main(void) {
     OFFSET(mmax_attention, slopes);
     OFFSET(mmax_attention, sinks);
     OFFSET(mmax_attention, masked);
+    OFFSET(mmax_attention, heads);
     SIZE(mmax_multimax_params);
     OFFSET(mmax_multimax_params, order);
     OFFSET(mmax_multimax_params, t_b);

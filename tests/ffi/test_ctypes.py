@@ -25,13 +25,14 @@ INF = math.inf
 class Attention(ctypes.Structure):
     _fields_ = [("head_rows", c_size_t), ("scales", POINTER(c_double)), ("bias", c_void_p), ("bias_rows", c_size_t),
                 ("bias_stride", c_size_t), ("slopes", POINTER(c_double)), ("sinks", POINTER(c_double)),
-                ("masked", c_double)]
+                ("masked", c_double), ("heads", c_size_t)]
 
 
 class Shape(ctypes.Structure):
     _fields_ = [("rows", c_size_t), ("cols", c_size_t), ("x_stride", c_size_t), ("y_stride", c_size_t),
                 ("gx_stride", c_size_t), ("gy_stride", c_size_t), ("scale", c_double), ("ends", POINTER(c_uint32)),
-                ("starts", POINTER(c_uint32)), ("attention", POINTER(Attention)), ("inner", c_size_t)]
+                ("starts", POINTER(c_uint32)), ("attention", POINTER(Attention)), ("inner", c_size_t),
+                ("accumulate", c_int)]
 
 
 class Params(ctypes.Structure):
@@ -58,6 +59,7 @@ isa_available = function("mmax_isa_available", c_int, c_int)
 isa_select = function("mmax_isa_select", c_int, c_int)
 isa_active = function("mmax_isa_active", c_int)
 isa_name = function("mmax_isa_name", c_char_p, c_int)
+version = function("mmax_version", c_char_p)
 identity = function("mmax_multimax_identity", Params, c_int)
 from_table = function("mmax_multimax_from_table", Params, c_int, POINTER(c_double))
 from_checkpoint = function("mmax_multimax_from_checkpoint", Params, c_int, POINTER(c_double), POINTER(c_double))
@@ -244,6 +246,9 @@ class Ctypes(unittest.TestCase):
         for kind in (Shape, Params, Grads, Targets, Attention):
             for field, _ in kind._fields_:
                 self.assertIn((kind, field), seen)
+
+    def test_version(self):
+        self.assertRegex(version().decode(), r"^\d+\.\d+\.\d+$")
 
     def test_structs_returned_by_value(self):
         one, many = make_row(7), make_rows(3, 5)

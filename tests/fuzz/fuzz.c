@@ -230,26 +230,28 @@ static void check_gp(const input *in) {
 
 static void check_result(input *in) {
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
-    double per_row = 0, size = 0;
+    static double sums[100], sizes[100];
+    memset(sums, 0, sizeof sums);
+    memset(sizes, 0, sizeof sizes);
     for (size_t r = 0; r < in->c.s.rows; ++r) {
         lone l;
         const int adds = has(in->f, PER_HEAD | HAS_GRADIENT);
         const size_t head = has(in->f, PER_HEAD) ? head_of(in, r) : 0;
-        int is_last = r + 1 == in->c.s.rows || (head_of(in, r + 1) != head && has(in->f, PER_HEAD));
         run_alone(in, &l, r, gp);
         if (l.c.s.cols > 0) { check_row(in, &l.c); }
         compare_row(in, &l);
         compare_tiers(in, &l, gp);
         gp = l.gp;
-        per_row += adds ? l.per_row : 0;
-        size += adds ? fabs(l.per_row) : 0; /* products may be fused under -ffast-math */
-        if (adds && is_last && is_given(in, PER_ROW)) {
-            double got = in->c.per_row[head];
-            CHECK(same_double(got, per_row) || fabs(got - per_row) <= 1e-15 * size,
-                  "%s, head %u: %.17g, of its rows %.17g", in->f->name, (unsigned)head, got, per_row);
-            per_row = size = 0;
-        }
+        sums[head] += adds ? l.per_row : 0;
+        sizes[head] += adds ? fabs(l.per_row) : 0; /* products may be fused under -ffast-math */
         end_alone(&l);
+    }
+    for (size_t h = 0; has(in->f, PER_HEAD | HAS_GRADIENT) && is_given(in, PER_ROW) && in->c.s.rows > 0 &&
+                       h < (has(in->f, PER_HEAD) ? heads_of(in) : 1);
+         ++h) {
+        double got = in->c.per_row[h];
+        CHECK(same_double(got, sums[h]) || fabs(got - sums[h]) <= 1e-15 * sizes[h],
+              "%s, head %u: %.17g, of its rows %.17g", in->f->name, (unsigned)h, got, sums[h]);
     }
     if (has(in->f, HAS_GP) && is_given(in, GP) && in->c.s.inner < 2) { check_gp(in); } /* a sum over tiles */
 }
@@ -273,10 +275,10 @@ static void describe(const input *in) {
     }
     if (s->attention) {
         const mmax_attention *a = s->attention;
-        printf("      head_rows %llu, bias %d, bias_rows %llu, bias_stride %llu, masked %.17g\n",
-               (unsigned long long)a->head_rows, a->bias != NULL, (unsigned long long)a->bias_rows,
-               (unsigned long long)a->bias_stride, a->masked);
-        for (size_t h = 0; s->rows < 100 && h <= head_of(in, s->rows - 1); ++h) {
+        printf("      head_rows %llu, heads %llu, bias %d, bias_rows %llu, bias_stride %llu, masked %.17g\n",
+               (unsigned long long)a->head_rows, (unsigned long long)a->heads, a->bias != NULL,
+               (unsigned long long)a->bias_rows, (unsigned long long)a->bias_stride, a->masked);
+        for (size_t h = 0; s->rows < 100 && h < heads_of(in); ++h) {
             printf("      head %u: scale %.17g, slope %.17g, sink %.17g\n", (unsigned)h, a->scales ? a->scales[h] : 0,
                    a->slopes ? a->slopes[h] : 1, a->sinks ? a->sinks[h] : -INFINITY);
         }

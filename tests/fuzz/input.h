@@ -183,9 +183,9 @@ static void take_shape(input *in, reader *r) {
     unsigned rows = take(r), cols = take(r);
     size_t width;
     s->rows = rows < 128 ? 1 + rows % 4 : rows < 224 ? rows % 8 : rows == 250 ? SIZE_MAX / 2 : 17;
-    if (rows >= 224 && rows < 245) { /* interleaved; for the last value rows are no multiple of inner */
+    if (rows >= 224 && rows < 245) { /* interleaved; the last block may have fewer rows */
         s->inner = 2 + rows % 4;
-        s->rows = rows == 244 ? s->inner + 1 : s->inner * (1 + rows / 4 % 3);
+        s->rows = s->inner * (1 + rows / 4 % 3) - (rows % 3 == 0 ? rows / 3 % s->inner : 0);
     }
     s->cols = cols < 224    ? 1 + cols
               : cols < 250  ? (size_t)take_bits(r, 2) % (LONGEST_ROW + 1)
@@ -196,17 +196,21 @@ static void take_shape(input *in, reader *r) {
     width = s->cols * (s->inner > 1 ? s->inner : 1);
     for (int i = 0; i < 4; ++i) { *strides[i] = take_stride(r, width); }
     s->scale = take_double(r);
-    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW && (s->inner < 2 || s->cols == 0 || s->rows % s->inner == 0);
+    in->sound = s->rows < 100 && s->cols <= LONGEST_ROW;
     for (int a = 0; a < ARRAYS; ++a) {
         size_t stride = *stride_of(in->f, s, (role)a);
-        in->stride[a] = stride == 0 || s->rows == 1 || (s->rows == s->inner && stride >= width) ? width : stride;
+        in->stride[a] = stride == 0 || s->rows == 1 || (s->rows <= s->inner && stride >= width) ? width : stride;
         in->sound = in->sound && (s->cols == 0 || !has_array(in, a) || (a == OUT && has(in->f, HAS_INDEX)) ||
                                   (in->stride[a] >= width && in->stride[a] < 4000 + width));
     }
 }
 
 static size_t head_of(const input *in, size_t row) {
-    return in->c.s.attention && in->a.head_rows ? row / in->a.head_rows : 0;
+    const size_t head = in->c.s.attention && in->a.head_rows ? row / in->a.head_rows : 0;
+    return in->c.s.attention && in->a.heads ? head % in->a.heads : head;
+}
+static size_t heads_of(const input *in) {
+    return in->c.s.attention && in->a.heads ? in->a.heads : head_of(in, in->c.s.rows - 1) + 1;
 }
 
 /* Without sound arrays the call gets pointers that it must not follow. */
@@ -219,7 +223,7 @@ static void set_extents(input *in) {
     }
     if (has(in->f, HAS_INDEX)) { in->extent[OUT] = in->sound ? s->rows * in->c.own.k * in->f->size : 1; }
     in->extent[PER_ROW] = sizeof(double) * (!in->sound || has(in->f, HAS_GRADIENT) ? 1
-                                            : has(in->f, PER_HEAD)                 ? head_of(in, s->rows - 1) + 1
+                                            : has(in->f, PER_HEAD)                 ? heads_of(in)
                                                                                    : s->rows);
     in->extent[GP] = !has(in->f, HAS_INDEX) ? sizeof(mmax_multimax_grads)
                      : in->sound            ? s->rows * in->c.own.k * sizeof *in->c.own.index
@@ -417,7 +421,8 @@ static void take_attention(input *in, reader *r) {
         s->attention = &in->a;
         k = on & HEADS ? take(r) : 0;
         in->a.head_rows = k < 250 ? k % (s->rows + 1) : SIZE_MAX;
-        heads = head_of(in, s->rows - 1) + 1;
+        in->a.heads = k < 250 ? k / (s->rows + 1) % 4 : 0; /* 1 to 3: they repeat, or some have no row */
+        heads = heads_of(in);
         in->has_bias = on & BIASES && !ignores_attention(f) && s->inner < 2;
         if (on & SCALES) { in->a.scales = take_doubles(r, heads, on, 0); }
         if (on & SLOPES && (in->has_bias || on & WILD)) { in->a.slopes = take_doubles(r, heads, on, -DBL_MAX); }
@@ -428,7 +433,7 @@ static void take_attention(input *in, reader *r) {
     width = in->has_q && s->inner > 1 ? s->cols * s->inner : s->cols;
     stride = in->has_bias || in->has_q ? take_stride(r, width) : 0;
     in->a.bias_stride = in->c.t.q_stride = stride;
-    stride = stride == 0 || rows_of(in, in->has_bias ? BIAS : Q) == 1 || (s->rows == s->inner && stride >= width)
+    stride = stride == 0 || rows_of(in, in->has_bias ? BIAS : Q) == 1 || (s->rows <= s->inner && stride >= width)
                  ? width
                  : stride;
     in->stride[BIAS] = in->stride[Q] = stride;
@@ -491,7 +496,7 @@ static void set_alone(const input *in, lone *l, size_t row, const unsigned char 
     if (a) {
         l->a = in->a;
         l->a.scales = NULL;
-        l->a.head_rows = l->a.bias_rows = l->a.bias_stride = 0;
+        l->a.head_rows = l->a.heads = l->a.bias_rows = l->a.bias_stride = 0;
         if (a->slopes) { l->slope = a->slopes[l->head], l->a.slopes = &l->slope; }
         if (a->sinks) { l->sink = a->sinks[l->head], l->a.sinks = &l->sink; }
         if (bias) { l->a.bias = bias + (row % rows_of(in, BIAS) * in->stride[BIAS] + l->start) * in->f->size; }

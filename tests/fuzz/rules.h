@@ -48,7 +48,7 @@ static int is_attention_wrong(const input *in) {
         (a->slopes && !a->bias)) {
         return 1;
     }
-    for (size_t h = 0; h <= head_of(in, in->c.s.rows - 1); ++h) {
+    for (size_t h = 0; h < heads_of(in); ++h) {
         if ((a->slopes && !fits(f, a->slopes[h])) || (a->sinks && !(a->sinks[h] <= DBL_MAX))) { return 1; }
     }
     return 0;
@@ -57,9 +57,7 @@ static int is_attention_wrong(const input *in) {
 static int is_any_scale_wrong(const input *in) {
     const mmax_attention *a = ignores_attention(in->f) ? NULL : in->c.s.attention;
     int wrong = is_scale_wrong(in->c.s.scale);
-    for (size_t h = 0; a && a->scales && h <= head_of(in, in->c.s.rows - 1); ++h) {
-        wrong = wrong || is_scale_wrong(a->scales[h]);
-    }
+    for (size_t h = 0; a && a->scales && h < heads_of(in); ++h) { wrong = wrong || is_scale_wrong(a->scales[h]); }
     return wrong;
 }
 
@@ -105,14 +103,21 @@ static int is_param_wrong(const input *in) {
     return has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0));
 }
 
-/* Whether rows of two arrays of T with equal stride touch. */
+/* Whether rows of two arrays of T with equal stride touch: rows, or blocks of `inner` rows, of which the last may have
+ * fewer; or columns of rows of one block. */
 static int rows_touch(const input *in, int a, int b) {
-    size_t size = in->f->size, inner = in->c.s.inner > 1 ? in->c.s.inner : 1, width = in->c.s.cols * inner * size;
-    for (size_t i = 0; i < rows_of(in, a) / inner; ++i) {
-        for (size_t j = 0; j < rows_of(in, b) / inner; ++j) {
-            uintptr_t p = (uintptr_t)in->at[a] + i * in->stride[a] * size,
-                      q = (uintptr_t)in->at[b] + j * in->stride[b] * size;
-            if (p < q ? q - p < width : p - q < width) { return 1; }
+    size_t size = in->f->size, inner = in->c.s.inner > 1 ? in->c.s.inner : 1, rows = in->c.s.rows,
+           in_block = rows < inner, width = (in_block ? rows : in->c.s.cols * inner) * size,
+           step = (in_block ? inner : in->stride[a]) * size, absent = in_block ? 0 : (inner - rows % inner) % inner,
+           n = in_block ? in->c.s.cols : (rows_of(in, a) + inner - 1) / inner,
+           m = in_block ? in->c.s.cols : (rows_of(in, b) + inner - 1) / inner;
+    for (size_t i = 0; i < n; ++i) {
+        for (size_t j = 0; j < m; ++j) {
+            uintptr_t p = (uintptr_t)in->at[a] + i * step, q = (uintptr_t)in->at[b] + j * step;
+            if (p < q ? q - p < width - (i + 1 == n ? absent * size : 0)
+                      : p - q < width - (j + 1 == m ? absent * size : 0)) {
+                return 1;
+            }
         }
     }
     return 0;

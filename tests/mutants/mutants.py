@@ -51,7 +51,7 @@ m("attention: masked above 0 passes", "mmax_check_attention", "!(a->masked > 0) 
   "attention special_cases")
 m("attention: any function takes sinks", "mmax_check_attention", "(a->sinks && !(needs & MMAX_SINKS))", "0",
   "attention special_cases")
-m("attention: the last head is not checked", "mmax_check_attention", "<= mmax_head_of", "+ 1 <= mmax_head_of",
+m("attention: the last head is not checked", "mmax_check_attention", "h < mmax_heads_of", "h + 1 < mmax_heads_of",
   "attention special_cases")
 m("attention: an infinite slope passes", "mmax_check_attention", "!(a->slopes && !mmax_fits(a->slopes[h], size)) &&",
   "", "attention special_cases")
@@ -82,7 +82,16 @@ m("shape: sizes may overflow", "mmax_check_all", "count > 1 && apart > (limit - 
   "special_cases")
 m("interleaved: a far maximum is not taken off", "mmax_axis_row", "mmax_shift_of(&r.weigher, r.max, t->call)",
   "(mmax_shift_of(&r.weigher, r.max, t->call), 0)", "axis")
-m("interleaved: rows need be no multiple", "mmax_check_all", "|| rows % inner != 0", "", "axis")
+m("interleaved: a range of rows extends to the end of its block", "mmax_check_all", "+ width - absent)", "+ width)",
+  "axis")
+m("interleaved: ranges of the rows of a block overlap", "mmax_check_all", "rows < inner ? rows :", "", "axis")
+m("interleaved: the last block has all rows", "mmax_axis_rows", "s->rows - row < room ? s->rows - row :", "", "axis")
+m("interleaved: the last block of a gradient has all rows", "mmax_back_all", "inner > 1 && rest < s->rows - row",
+  "inner > 1", "axis")
+m("accumulate: a gradient that is added to may be an input", "mmax_check_all",
+  "!(s->accumulate && a->needs & MMAX_OUT_IS_GX)", "1", "axis")
+m("accumulate: a gradient of one row may be an input", "mmax_is_one_row", "!s->accumulate &&", "", "axis")
+m("attention: heads do not repeat", "mmax_head_of", "head % a->heads", "head", "attention")
 m("interleaved: rows may be too long for the tile", "mmax_check_all", "s->cols > mmax_tile_of(a, size)", "0", "axis")
 m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "", "axis")
 m("interleaved: a block's stride is not looked at", "mmax_check_all", "* inner == 1", "== 1", "axis")
