@@ -270,11 +270,8 @@ static inline const function *function_named(const char *name) {
 static inline int has(const function *f, unsigned trait) { return (f->traits & trait) != 0; }
 /* Whether interleaved rows of any length are taken */
 static inline int has_long_rows(const function *f) {
-    const int is_gradient = f->kind == BACKWARD || f->kind == LOG_BACKWARD;
     return has(f, ELEMENTWISE | BY_PLACE) || strncmp(f->name, "softmax_f", 9) == 0 ||
-           strncmp(f->name, "multimax(", 9) == 0 ||
-           (is_gradient && strncmp(f->name, "tanhmax", 7) != 0 && strncmp(f->name, "entmax_", 7) != 0 &&
-            strncmp(f->name, "sparsehourglass", 15) != 0);
+           strncmp(f->name, "multimax(", 9) == 0;
 }
 
 static inline size_t *stride_of(const function *f, mmax_shape *s, role r) {

@@ -1,7 +1,5 @@
 /* A copy under another name; MULTIMAX_FILE is that name. */
-#if !defined(WITHOUT)
-#    define MULTIMAX_FILE "our_attention.h"
-#endif
+#define MULTIMAX_FILE "our_attention.h"
 #include "our_attention.h"
 #include "use.h"
 

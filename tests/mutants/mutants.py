@@ -86,8 +86,6 @@ m("interleaved: a range of rows extends to the end of its block", "mmax_check_al
   "axis")
 m("interleaved: ranges of the rows of a block overlap", "mmax_check_all", "rows < inner ? rows :", "", "axis")
 m("interleaved: the last block has all rows", "mmax_axis_rows", "s->rows - row < room ? s->rows - row :", "", "axis")
-m("interleaved: the last block of a gradient has all rows", "mmax_back_all", "inner > 1 && rest < s->rows - row",
-  "inner > 1", "axis")
 m("accumulate: a gradient that is added to may be an input", "mmax_check_all",
   "!(s->accumulate && a->needs & MMAX_OUT_IS_GX)", "1", "axis")
 m("accumulate: a gradient of one row may be an input", "mmax_is_one_row", "!s->accumulate &&", "", "axis")
@@ -152,29 +150,21 @@ m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_ma
   "attention")
 
 # ==== gradients through sigma, gp ====
-m("slope: one at the kink, too", "mmax_slope_of", "mmax_lt(d, s)", "mmax_le(d, s)", "backward losses special_cases")
-m("gp: a mask's distance is infinite", "mmax_sigma_backward",
-  "mmax_max(x_ * mmax_set(kinks.input_scale), mmax_set(-MMAX_MAX / 4))", "(x_ * mmax_set(kinks.input_scale))",
+m("slope: one at the kink, too", "mmax_through_sigma", "mmax_lt(d, s)", "mmax_le(d, s)", "backward losses special_cases")
+m("gp: a mask's distance is infinite", "mmax_through_sigma",
+  "mmax_max(x * mmax_set(t->input_scale), mmax_set(MMAX_DOUBLE ? -1e200 : -1e30))", "(x * mmax_set(t->input_scale))",
   "special_cases backward losses")
-m("gp: a target's own part is left out", "mmax_gradient_part",
-  "e[target] = (mmax_real)(mmax_target_gradient(r) * (double)scaling.up)", "", "losses")
-m("gp: what is masked counts", "mmax_sigma_backward",
-  "mmax_keep(mmax_is_active(x_), mmax_load_upto(g + at, left, mmax_set(0)))",
-  "mmax_load_upto(g + at, left, mmax_set(0))", "special_cases backward")
-m("gp: what is held is not flushed", "mmax_sigma_backward", "MMAX_GP_MOST", "1000000 * MMAX_GP_MOST",
-  "backward losses long_rows bits")
-m("gp: flushed lanes stay", "mmax_slopes_flush", "MMAX_EACH_OF(i, 8 * MMAX_GP_REGS) { t->lanes[i] = mmax_set(0); }",
-  "", "backward losses")
-m("gp: short rows lie upon each other", "mmax_back_rows", "b.packed[0], n, count, n)", "b.packed[0], 0, count, n)", "backward")
-m("gradient: rows have no end", "mmax_back_entry", "mmax_store_upto(gx, left,", "mmax_store_upto(gx, MMAX_WHOLE,",
+m("gp: a target's own part is left out", "mmax_gradient_part", "if (own < n) {", "if (0) {", "losses")
+m("gp: what is masked counts", "mmax_gradient_of", "mmax_keep(mmax_is_active(x_), g)", "g", "special_cases losses")
+m("gp: what is held is not flushed", "mmax_slopes_flush", "t->held > MMAX_GP_MOST", "0", "backward losses")
+m("gp: flushed lanes stay", "mmax_slopes_flush", "t->lanes[i] = mmax_set(0);", "", "backward losses")
+m("gradient: rows have no end", "mmax_put", "mmax_store_upto(gx, left,", "mmax_store_upto(gx, MMAX_WHOLE,",
   "special_cases memory backward")
-m("gp: lanes are lost", "mmax_sigma_backward", "slopes->lanes[i] =", "(void)", "losses")
-m("gp: is written, not added to", "mmax_slopes_end", "[i] += s[1]", "[i] = s[1]", "backward losses")
-m("gp: b of order 2 without its 2", "mmax_slopes_end", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
+m("gp: lanes are lost", "mmax_gradient_of", "*r->b->slopes = t;", ";", "losses")
+m("gp: is written, not added to", "mmax_add_gp", "[i] += s[1]", "[i] = s[1]", "backward losses")
+m("gp: b of order 2 without its 2", "mmax_add_gp", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
   "backward losses")
-m("gp: NaN rows are passed over", "mmax_slopes_end", "t->any_nan ? MMAX_NAN_F64 :", "",
-  "special_cases backward losses")
-
+m("gp: NaN rows are passed over", "mmax_add_gp", "any_nan ? MMAX_NAN_F64 :", "", "special_cases backward losses")
 # ==== the softmax family: three passes ====
 m("pass 1: NaN is not looked for", "mmax_largest_of",
   "if (MMAX_UNLIKELY(mmax_any(mmax_is_nan(sum[0])))) { return MMAX_IS_NAN; }", "", "special_cases")
@@ -300,59 +290,42 @@ m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11
 m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "term", "topk")
 
 # ==== backward, tanhmax, soft caps ====
-m("backward: the means of a part of a register are not set", "mmax_back_means", "mmax_store(means, mmax_set(0));", "",
-  "environment")
+m("backward: the means of a part of a register are not set", "mmax_back_rows", "mmax_store(means + good * r->n, mmax_set(0));",
+  "", "environment backward")
 m("backward: gx below the normal numbers", "mmax_unscaled",
   "mmax_keep_product(counts, g, mmax_set(l->down))", "g * mmax_set(l->down)",
   "environment backward special_cases losses")
-m("backward: no lift", "mmax_back_all", "by == MMAX_BY_ENTRY ? 1 : MMAX_UP", "1",
-  "backward environment special_cases losses")
-m("backward: rows side by side have one mean", "mmax_back_rows", "(size_t)is_joint, size", "0, size", "golden")
-m("backward: means of rows lie upon each other", "mmax_back_means", "means += n;", "", "bits golden")
-m("backward: long rows have the sum for the mean", "mmax_back_mean", "/ (whole > 0 ? whole : 1)", "",
+m("backward: no lift", "mmax_back_rows", "mmax_scaling_of(&c.scaling, by == MMAX_BY_ENTRY ? 1 : MMAX_UP, r->scale)",
+  "mmax_scaling_of(&c.scaling, 1, r->scale)", "backward environment special_cases losses")
+m("backward: rows that share registers have one mean", "mmax_back_rows", "is_joint ? means : NULL", "NULL",
+  "golden bits backward")
+m("backward: means of rows lie upon each other", "mmax_back_means", "means += step;", "", "bits golden backward")
+m("backward: all rows have the first one's mean", "mmax_back_rows", "mean += MMAX_WIDTH;", "", "bits golden backward")
+m("backward: sums of long rows begin anew", "mmax_back_mean", "mean = mmax_set(mmax_total(&sums[0]));", "",
   "backward long_rows")
-m("backward: weights of rows lie upon each other", "mmax_back_means", "if (w) { w += n; }", "",
-  "bits golden")
-m("backward: gx of a row takes the mean of the next one", "mmax_back_usual_by", "= next;", "= minus_up;", "backward")
-m("backward: a bad mean is taken", "mmax_back_usual_by", "MMAX_UNLIKELY(mmax_bits_of", "0 && (mmax_bits_of",
-  "special_cases")
-m("backward: f64 rows in registers are too long", "MMAX_BACK_HELD", "|| MMAX_DOUBLE", "", "special_cases")
-m("backward: a bad mean in registers is taken", "mmax_back_held", "MMAX_UNLIKELY(mmax_bits_of", "0 && (mmax_bits_of",
+m("backward: a row that is not usual is taken", "mmax_back_means",
+  "if (MMAX_UNLIKELY(!mmax_back_mean(&s, gy, y, x, n, c, by, after))) { return j; }",
+  "(void)mmax_back_mean(&s, gy, y, x, n, c, by, after);", "special_cases")
+m("backward: rows of other ends are alike", "mmax_back_all", "(run < s->rows && mmax_end_of(s, run) == r.n)",
+  "run < s->rows", "backward special_cases")
+m("backward: gy of masked entries is used", "mmax_slow_entry", "if (!counts) { return is_bad * 2; }", "", "special_cases")
+m("backward: a mask of x weighs", "mmax_back_weight", "if (has_x) { y = mmax_keep(mmax_is_active(x), y); }", "",
+  "special_cases backward attention")
+m("backward: NaN in x is not seen", "mmax_back_mean", "bad[k % 2] = mmax_fma(x_, tiny, bad[k % 2])", "", "special_cases")
+m("backward: NaN rows write masks", "mmax_slow_gradient", "state > 1 && is & 1", "state > 1", "special_cases backward")
+m("backward: large gradients overflow", "mmax_slow_gradient", "down = 1e-100;", "", "backward special_cases")
+m("backward: seglu's NaN is lost", "mmax_back_entry", "mmax_select(mmax_is_nan(nan), nan, d)", "d",
   "special_cases backward")
-m("backward: rows in registers are one", "mmax_back_held", "gx += step", "gx += 0", "backward bits")
-m("backward: a mask that has weight is not seen", "mmax_back_has_odd", "mmax_not(mmax_is_active(x_))", "mmax_is_nan(x_)",
-  "special_cases")
-m("backward: rows of other ends are alike", "mmax_back_all", "&& mmax_end_of(s, row + j) == end", "",
-  "backward special_cases")
-m("interleaved: gradients of rows of other starts are alike", "mmax_back_all", "mmax_start_of(s, row + j) == start &&", "",
-  "axis")
-m("interleaved: a long row is one chunk", "mmax_back_axis_means", "n - from < MMAX_CHUNK ? n :", "1 ? n :", "axis")
+m("backward: seglu's NaN is not in gp", "mmax_back_rows",
+  "by == MMAX_BY_ENTRY && mmax_any(mmax_is_nan(s.square))", "0", "special_cases backward")
+m("tanhmax: gx of flat rows", "mmax_back_square", "mmax_lt(exponent, mmax_set(MMAX_TINY))", "mmax_lt(exponent, exponent)",
+  "special_cases forward backward more")
+m("tanhmax: cosh has no square of 2 / C", "mmax_back_square", "*square = normal * normal;", "*square = mmax_set(0);",
+  "backward golden")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
   "* 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))", "",
   "environment special_cases backward")
-m("backward: too much lift has no second try", "mmax_back_all", "count > 1 ? 1 : 3", "count > 1 ? 1 : 2",
-  "backward special_cases")
-m("backward: gp of the low lift by the high one", "mmax_back_all", "1 / ups[i]", "1 / ups[0]",
-  "backward special_cases")
-m("backward: gy of masked entries is used", "mmax_back_weight", "if (careful || by == MMAX_BY_LOG) { *g = mmax_keep(counts, *g); }",
-  "", "special_cases")
-m("backward: a mask of x weighs", "mmax_back_weight", "mmax_select(mmax_is_active(x), y, nothing)", "y",
-  "special_cases backward attention")
-m("backward: NaN in x is not seen", "mmax_back_weight", "if (has_x) { *bad = mmax_fma(x, down, *bad); }", "",
-  "special_cases")
-m("backward: NaN rows write masks", "mmax_back_nan",
-  "|| (x && mmax_bits_of(*mmax_scored(&s, x, i, 1, terms)) == masked)", "", "special_cases backward")
-m("backward: -0 is a weight of NaN rows", "mmax_back_nan", "y_ << 1 == 0", "y_ == 0", "special_cases")
-m("backward: short rows go on past NaN", "mmax_back_rows", "mmax_any(mmax_is_bad_entry(b.bad))",
-  "count == 1 && mmax_any(mmax_is_bad_entry(b.bad))", "special_cases backward")
-m("backward: seglu's NaN is lost", "mmax_back_rows",
-  "gx[i] = mmax_is_nan_f64((double)b.packed[0][i]) ? mmax_from(MMAX_NAN) : gx[i];", ";", "special_cases backward")
-m("backward: seglu's NaN is not in gp", "mmax_back_rows", "r->slopes->any_nan = 1;", "", "special_cases backward")
 m("tanhmax: short rows are all usual", "mmax_group_begin", "is_signed ? MMAX_USUAL :", "", "special_cases forward")
-m("tanhmax: gx of flat rows", "mmax_cosh_square", "1 / (double)mmax_tallied(active)", "1 / (double)n",
-  "backward special_cases")
-m("tanhmax: a term of sinh", "mmax_cosh_square", "(mmax_exp_rest(s) - mmax_exp_rest(-s))", "mmax_exp_rest(s)",
-  "backward")
 m("tanhmax: cosh of masks counts", "mmax_sinh_cosh", "if (!is_usual) { *cosh2 = mmax_keep(active, *cosh2); }", "",
   "special_cases forward")
 m("tanhmax: tiny f is squared", "mmax_sinh_cosh", "mmax_keep(mmax_le(mmax_set(MMAX_TINY), mmax_abs(f)), f)", "f",
@@ -391,7 +364,7 @@ m("soft targets: q > 0 at a mask", "mmax_sum_targets",
   "lost = mmax_max(mmax_keep(mmax_not(mmax_is_active(x_)), q_), lost);", "", "attention losses")
 m("soft targets: pass 3 takes exponentials for x", "mmax_begin_row",
   "|| (r->y == r->x && b->finish->targets && !b->is_plain)", "", "losses")
-m("soft targets: sum q is 1", "mmax_gradient_part", "soft ? r->q_sum :", "", "attention losses")
+m("soft targets: sum q is 1", "mmax_gradient_of", "soft ? r->q_sum :", "", "attention losses")
 m("soft targets: NaN passes", "mmax_sum_targets", "mmax_classify_targets(q, x, r->n) != MMAX_IS_NAN", "1", "losses")
 m("soft targets: a negative one is usual", "mmax_sum_targets", "|| mmax_any(mmax_lt(least, zero))", "", "losses")
 m("soft targets: NaN passes in entmax", "mmax_entmax_T",
