@@ -99,9 +99,8 @@ accuracy accuracy_of(const kernel *k, const work *w) {
     size_t n = w->cols, rows = n < SAMPLE ? SAMPLE / n : 1;
     row r = {n, k->f64 ? DBL_EPSILON : FLT_EPSILON, k->f64 ? DBL_MIN : FLT_MIN, NULL, NULL, NULL, NULL, NULL, NULL};
     if (k->what == METRIC || k->what == VALUE || starts_with(k->function, "limit") ||
-        starts_with(k->function, "topk_select") || strstr(k->function, "_axis") ||
-        starts_with(k->function, "truncate") || starts_with(k->function, "sample") ||
-        starts_with(k->function, "attention")) {
+        starts_with(k->function, "route") || strstr(k->function, "_axis") || starts_with(k->function, "truncate") ||
+        starts_with(k->function, "sample") || starts_with(k->function, "attention")) {
         return a;
     }
     o.p = k->order ? params_of_order(k->order) : NULL;

@@ -7,6 +7,10 @@
 
 #include "tables.h"
 
+static const mmax_router *router(void) {
+    static const mmax_router top = {KEPT, MMAX_GATE_CHOSEN, 0, NULL, 0, 0, 0};
+    return &top;
+}
 static mmax_truncation nucleus(void) {
     mmax_truncation t = mmax_truncation_none();
     t.top_p = NUCLEUS;

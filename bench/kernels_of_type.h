@@ -30,7 +30,7 @@ RUN(seglu, F(mmax_seglu)(y, x, params_of_order(2), s))
 RUN(topk, F(mmax_topk)(y, x, KEPT, s))
 RUN(truncate, F(mmax_truncate)(y, x, nucleus(), s))
 RUN(sample, F(mmax_sample)((uint32_t *)w->gx, NULL, x, nucleus(), 1, 0, s))
-RUN(topk_select, F(mmax_topk_select)(y, (uint32_t *)w->gx, x, NULL, KEPT, 0, s))
+RUN(route, F(mmax_route)(y, (uint32_t *)w->gx, x, router(), s))
 RUN(entmax_120, F(mmax_entmax)(y, x, 1.2, s))
 RUN(entmax_125, F(mmax_entmax)(y, x, 1.25, s))
 RUN(entmax_175, F(mmax_entmax)(y, x, 1.75, s))
@@ -101,7 +101,7 @@ const kernel F(multimax)[] = {
     ROW(tanhmax, FORWARD, 0, 2, NULL),
     ROW(seglu, FORWARD, 2, 2, NULL),
     ROW(topk, FORWARD, 0, 2, NULL),
-    ROW(topk_select, FORWARD, 0, 1, NULL),
+    ROW(route, FORWARD, 0, 1, NULL),
     ROW(truncate, FORWARD, 0, 2, NULL),
     ROW(sample, FORWARD, 0, 1, NULL),
     ROW(entmax_120, FORWARD, 0, 2, NULL),

@@ -62,7 +62,7 @@ void run_entmax15(const work *w, void *state) {
 }
 
 // Weights and indices of the largest entries, as routers of mixtures of experts use them.
-void run_topk_select(const work *w, void *state) {
+void run_route(const work *w, void *state) {
     const int64_t k = std::min<int64_t>(KEPT, static_cast<int64_t>(w->cols));
     tensors *t = static_cast<tensors *>(state);
     std::tie(t->top, t->index) = t->x.topk(k, 1);
@@ -72,7 +72,7 @@ void run_topk_select(const work *w, void *state) {
 // Gupta et al. 2021.
 void run_topk(const work *w, void *state) {
     tensors *t = static_cast<tensors *>(state);
-    run_topk_select(w, state);
+    run_route(w, state);
     t->y.zero_().scatter_(1, t->index, t->top);
 }
 
@@ -100,7 +100,7 @@ const kernel peer_torch[] = {
     {"sparsemax", "torch-sort", FORWARD, 0, 0, 2, run_sparsemax, nullptr, open_tensors, close_tensors},
     {"entmax15", "torch-sort", FORWARD, 0, 0, 2, run_entmax15, nullptr, open_tensors, close_tensors},
     {"topk", "torch", FORWARD, 0, 0, 2, run_topk, nullptr, open_tensors, close_tensors},
-    {"topk_select", "torch", FORWARD, 0, 0, 1, run_topk_select, nullptr, open_tensors, close_tensors},
+    {"route", "torch", FORWARD, 0, 0, 1, run_route, nullptr, open_tensors, close_tensors},
     {"entmax_120", "torch-bisection", FORWARD, 0, 0, 2, run_entmax<120>, nullptr, open_tensors, close_tensors},
     {"entmax_125", "torch-bisection", FORWARD, 0, 0, 2, run_entmax<125>, nullptr, open_tensors, close_tensors},
     {"entmax_175", "torch-bisection", FORWARD, 0, 0, 2, run_entmax<175>, nullptr, open_tensors, close_tensors},

@@ -35,7 +35,7 @@ tables name a row FUNCTION / BY:
 LENGTHS = (8, 16, 64, 256, 1024, 4096, 32000)  # columns of the summary, and the shapes behind them
 MANY_ROWS = ("8192x8", "4096x16", "4096x64", "1024x256", "256x1024", "64x4096", "8x32000")
 GRADIENTS = ("4096x8", "2048x16", "512x64", "128x256", "32x1024", "8x4096", "8x32000")
-FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "topk_select", "entmax_120",
+FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "route", "entmax_120",
            "entmax_125", "entmax_175", "seglu", "log_softmax", "log_multimax2", "softmax_lengths")
 
 
@@ -253,7 +253,7 @@ def function_tables(run, own):
 def topk_table(run, own):
     shapes = run.shapes(function="topk_f32", by=own)
     rows = []
-    for name in ("topk_f32", "topk_select_f32"):
+    for name in ("topk_f32", "route_f32"):
         bys = [("softmax_f32", own)] + [(name, by) for by in run.names("by", function=name)
                                         if not by.startswith("multimax")]
         for function, by in bys:

@@ -298,9 +298,10 @@ static void draw_kept(FILE *svg, struct trainer *t) {
         int c = class_of(&t->alphabet, (unsigned char)*prompt);
         class[count++] = (unsigned char)(c < 0 ? 0 : c);
     }
+    const mmax_router all = {.k = bars, .gate = MMAX_GATE_SOFTMAX};
     mmax_shape s = mmax_row((size_t)t->alphabet.classes);
     const real *x = next_scores(&t->model, &t->work, &t->alphabet, class, count);
-    check(mmax_topk_select_f32(weight, order, x, NULL, bars, 1, s));
+    check(mmax_route_f32(weight, order, x, &all, s));
     svg_begin(svg, (int)(left + pitch * BARS) + 16, (int)below + 24 * CUTS + 14, "Characters that cuts keep");
     svg_text(svg, left, 24, "start", "Weights of the characters after &#8220;%s&#8221;, and those that each cut keeps",
              KEPT_PROMPT);

@@ -35,12 +35,11 @@ typedef struct call {
     mmax_targets t;
     mmax_shape s;
     struct {
-        double *gradient;   /* of epsilon as alpha or q, or NULL */
-        const double *lse;  /* of sink_gradient, or NULL */
-        size_t k;           /* of topk and topk_select */
-        uint32_t *index;    /* of topk_select and sample */
-        const void *prefer; /* of topk_select, or NULL */
-        int over_all;
+        double *gradient;         /* of epsilon as alpha or q, or NULL */
+        const double *lse;        /* of sink_gradient, or NULL */
+        size_t k;                 /* of topk */
+        uint32_t *index;          /* of route and sample */
+        mmax_router router;       /* of route, but for k */
         uint64_t seed, first_row; /* of gumbel and sample */
         mmax_truncation cut;      /* of truncate and sample */
     } own;                        /* of some functions */
@@ -65,7 +64,7 @@ enum trait {
     TAKES_SINKS = 8192,
     SELECTS = 16384,      /* of equal entries only the first may have weight */
     HAS_GRADIENT = 32768, /* backward: of epsilon, too; either output may be NULL */
-    HAS_INDEX = 65536,    /* topk_select: OUT is rows x k, contiguous, and there is an index; either may be NULL.
+    HAS_INDEX = 65536,    /* route: OUT is rows x k, contiguous, and there is an index; either may be NULL.
                              sample: an index a row, no OUT */
     BY_PLACE = 131072,    /* gumbel: an entry depends on its column */
     HAS_CUT = 262144,     /* truncate and sample: own.cut */
@@ -232,15 +231,22 @@ static const function more_functions[] = {MORE(f32, 4), MORE(f64, 8)};
 #define FOR_EACH_MORE(f) for (const function *f = more_functions; f < more_functions + COUNT(more_functions); ++f)
 
 /* Functions whose arguments no other has: choices, and seeds. */
-#define UNLIKE_ADAPTERS(T)                                                                                            \
-    ADAPTER(topk_select, T, c->array[OUT], c->own.index, c->array[X], c->own.prefer, c->own.k, c->own.over_all, c->s) \
-    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)                                            \
-    ADAPTER(truncate, T, c->array[OUT], c->array[X], c->own.cut, c->s)                                                \
+/* A router as the call has it, with its k */
+static inline const mmax_router *router_of_call(const call *c) {
+    static mmax_router r;
+    r = c->own.router;
+    r.k = c->own.k;
+    return &r;
+}
+#define UNLIKE_ADAPTERS(T)                                                               \
+    ADAPTER(route, T, c->array[OUT], c->own.index, c->array[X], router_of_call(c), c->s) \
+    ADAPTER(gumbel, T, c->array[OUT], c->own.seed, c->own.first_row, c->s)               \
+    ADAPTER(truncate, T, c->array[OUT], c->array[X], c->own.cut, c->s)                   \
     ADAPTER(sample, T, c->own.index, c->per_row, c->array[X], c->own.cut, c->own.seed, c->own.first_row, c->s)
 UNLIKE_ADAPTERS(f32)
 UNLIKE_ADAPTERS(f64)
 #define UNLIKE(T, z)                                                                                          \
-    FUNCTION("topk_select", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, topk_select, topk),              \
+    FUNCTION("route", T, z, FORWARD, FORWARD_ARRAYS | HAS_INDEX, 0, 0, route, topk),                          \
         FUNCTION("gumbel", T, z, FORWARD, HAS_OUT | BY_PLACE, 0, 0, gumbel, gumbel),                          \
         FUNCTION("truncate", T, z, FORWARD, FORWARD_ARRAYS | PROBABILITY | SELECTS | HAS_CUT, 0, 0, truncate, \
                  truncate),                                                                                   \

@@ -53,7 +53,7 @@ typedef struct axis {
 static size_t rows_of(const axis *x) { return x->blocks * x->inner - x->absent; }
 
 static double q_storage[MAX_ENTRIES], weight_storage[MOST_ROWS], first_per_row[MOST_ROWS], gradient_storage;
-static double prefer_storage[MAX_ENTRIES];
+static double router_bias[MAX_ENTRIES];
 static uint32_t start_storage[MOST_ROWS], end_storage[MOST_ROWS], select_storage[MAX_ENTRIES],
     first_select[MAX_ENTRIES];
 
@@ -136,8 +136,9 @@ static call make_call(const function *f, const axis *x, uint64_t seed) {
     c.own.first_row = 5;
     c.own.cut.top_p = seed % 2 ? 0.9 : 0;
     c.own.cut.min_p = seed % 3 ? 0.01 : 0;
-    for (size_t i = 0; i < x->cols; ++i) { set(f, prefer_storage, i, random_normal()); }
-    c.own.prefer = seed % 2 ? prefer_storage : NULL;
+    for (size_t i = 0; i < x->cols; ++i) { set(f, router_bias, i, random_normal()); }
+    c.own.router.bias = seed % 2 ? router_bias : NULL;
+    c.own.router.gate = (mmax_gate)(seed / 2 % 4);
     gradient_storage = 0;
     make_y(f, &c);
     return c;
@@ -377,15 +378,15 @@ static void test_refusals(void) {
             }
         }
     }
-    TEST("overlap: what topk_select prefers has cols entries, whatever inner is") {
+    TEST("overlap: a router's bias has cols entries, whatever inner is") {
         FOR_EACH(f) {
             if (!has(f, HAS_INDEX) || !has(f, HAS_OUT)) { continue; }
             call c = small_call(f, 4);
-            c.own.prefer = place_of_all;
+            c.own.router.bias = place_of_all;
             c.own.index = (uint32_t *)(void *)((char *)place_of_all + 5 * f->size);
-            expect(f, &c, MMAX_OK, "index behind prefer");
+            expect(f, &c, MMAX_OK, "index behind the bias");
             c.own.index = (uint32_t *)(void *)((char *)place_of_all + 4 * f->size);
-            expect(f, &c, MMAX_ERR_ALIAS, "index on the last entry of prefer");
+            expect(f, &c, MMAX_ERR_ALIAS, "index on the last entry of the bias");
         }
     }
     TEST("inner 0 and 1 are contiguous rows") {

@@ -1743,6 +1743,7 @@ static void test_other_aliases(void) {
     TEST("a loss, gradients and index over weights, classes, ends, starts, scales, slopes, sinks or lse: "
          "MMAX_ERR_ALIAS") {
         FOR_EACH_ISA(isa) {
+            const mmax_router one = mmax_router_top(1);
             static double a[64], b[64], at[8] = {1, 1, 1, 1, 1, 1, 1, 1};
             static float f[64], g[64];
             uint32_t *const words = (uint32_t *)(void *)at, zeros[8] = {0};
@@ -1766,12 +1767,12 @@ static void test_other_aliases(void) {
             CHECK(mmax_softmax_loss_f32(at + 1, g, f, t, own) == MMAX_ERR_ALIAS, "loss on ends");
             CHECK(mmax_softmax_lse_f32(g, at, f, own) == MMAX_ERR_ALIAS, "lse on ends");
             CHECK(mmax_sparsity_f32(at, g, f, 0, 0, own) == MMAX_ERR_ALIAS, "a metric on ends");
-            CHECK(mmax_topk_select_f32(g, words, f, NULL, 1, 0, own) == MMAX_ERR_ALIAS, "index = ends");
+            CHECK(mmax_route_f32(g, words, f, &one, own) == MMAX_ERR_ALIAS, "index = ends");
             own.ends = NULL;
             own.starts = words;
             CHECK(mmax_softmax_lse_f64(b, at, a, own) == MMAX_ERR_ALIAS, "lse on starts");
-            CHECK(mmax_topk_select_f32(g, words + 3, f, NULL, 1, 0, own) == MMAX_ERR_ALIAS, "index on starts");
-            CHECK(mmax_topk_select_f32(g, zeros, f, NULL, 1, 0, own) == MMAX_OK, "index apart from starts");
+            CHECK(mmax_route_f32(g, words + 3, f, &one, own) == MMAX_ERR_ALIAS, "index on starts");
+            CHECK(mmax_route_f32(g, zeros, f, &one, own) == MMAX_OK, "index apart from starts");
             CHECK(mmax_entmax_backward_f32(g, at + 1, f, f, 1.25, own) == MMAX_ERR_ALIAS, "galpha on starts");
             CHECK(mmax_sparsehourglass_backward_f32(g, at, f, f, f, 1, own) == MMAX_ERR_ALIAS, "gq on starts");
             for (size_t i = 0; i < 8; ++i) { at[i] = 1; }
@@ -1848,7 +1849,7 @@ static void test_values_of_the_type(void) {
     }
 }
 static void test_empty_blocks(void) {
-    TEST("an empty block of keys: lse is -inf or the sink, topk_select has weights 0 and no index") {
+    TEST("an empty block of keys: lse is -inf or the sink, a router has weights 0 and no index") {
         FOR_EACH_ISA(isa) {
             const double sinks[2] = {0.5, -2};
             double lse[3] = {7, 7, 7}, weights[6] = {7, 7, 7, 7, 7, 7};
@@ -1857,6 +1858,7 @@ static void test_empty_blocks(void) {
             mmax_attention with = mmax_attention_none();
             mmax_shape s = mmax_rows(3, 0);
             mmax_multimax_params p = mmax_multimax_identity(1);
+            mmax_router two = mmax_router_top(2);
             CHECK(mmax_softmax_lse_f32(NULL, lse, NULL, s) == MMAX_OK, "status");
             for (int r = 0; r < 3; ++r) { CHECK(bits_of(lse[r]) == 0xfff0000000000000, "lse %g", lse[r]); }
             with.head_rows = 2;
@@ -1865,10 +1867,10 @@ static void test_empty_blocks(void) {
             CHECK(mmax_multimax_lse_f64(NULL, lse, NULL, &p, s) == MMAX_OK, "status");
             CHECK(lse[0] == 0.5 && lse[1] == 0.5 && lse[2] == -2, "lse %g %g %g", lse[0], lse[1], lse[2]);
             s.attention = NULL;
-            CHECK(mmax_topk_select_f64(weights, index, NULL, NULL, 2, 0, s) == MMAX_OK, "status");
-            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, 2, 1, s) == MMAX_OK, "status");
-            CHECK(mmax_topk_select_f32(short_weights, NULL, NULL, NULL, SIZE_MAX / 2, 1, s) == MMAX_ERR_SHAPE,
-                  "status");
+            CHECK(mmax_route_f64(weights, index, NULL, &two, s) == MMAX_OK, "status");
+            CHECK(mmax_route_f32(short_weights, NULL, NULL, &two, s) == MMAX_OK, "status");
+            two.k = SIZE_MAX / 2;
+            CHECK(mmax_route_f32(short_weights, NULL, NULL, &two, s) == MMAX_ERR_SHAPE, "status");
             for (int i = 0; i < 6; ++i) {
                 CHECK(bits_of(weights[i]) == 0 && index[i] == UINT32_MAX && short_weights[i] == 0, "%g %u %g",
                       weights[i], (unsigned)index[i], (double)short_weights[i]);

@@ -1,5 +1,5 @@
 /*
- * test_topk.c: topk and topk_select against the oracle, which sorts; and what they promise beside their
+ * test_topk.c: topk, and routers that choose the same, against the oracle, which sorts; and what they promise beside their
  * digits: exactly k entries, of equal ones the first, softmax's bits where k reaches all, the same bits everywhere.
  * Run as `test_topk [FOLDER]`, the folder with golden vectors.
  */
@@ -23,13 +23,13 @@ typedef struct topk_type {
     mmax_status (*truncate)(void *y, const void *x, mmax_truncation t, mmax_shape s);
     mmax_status (*sample)(uint32_t *index, double *log_weight, const void *x, mmax_truncation t, uint64_t seed,
                           uint64_t first_row, mmax_shape s);
-    mmax_status (*prefer)(void *weights, uint32_t *index, const void *x, const void *prefer, size_t k, int over_all,
-                          mmax_shape s);
 } topk_type;
 #define ADAPT(T)                                                                                                      \
     static mmax_status topk_##T(void *y, const void *x, size_t k, mmax_shape s) { return mmax_topk_##T(y, x, k, s); } \
     static mmax_status pick_##T(void *w, uint32_t *i, const void *x, size_t k, int all, mmax_shape s) {               \
-        return mmax_topk_select_##T(w, i, x, NULL, k, all, s);                                                        \
+        mmax_router r = mmax_router_top(k);                                                                           \
+        r.gate = all ? MMAX_GATE_SOFTMAX : MMAX_GATE_CHOSEN;                                                          \
+        return mmax_route_##T(w, i, x, &r, s);                                                                        \
     }                                                                                                                 \
     static mmax_status softmax_##T(void *y, const void *x, mmax_shape s) { return mmax_softmax_##T(y, x, s); }        \
     static mmax_status backward_##T(void *gx, const void *gy, const void *y, mmax_shape s) {                          \
@@ -41,16 +41,11 @@ typedef struct topk_type {
     static mmax_status sample_##T(uint32_t *index, double *log_weight, const void *x, mmax_truncation t,              \
                                   uint64_t seed, uint64_t first_row, mmax_shape s) {                                  \
         return mmax_sample_##T(index, log_weight, x, t, seed, first_row, s);                                          \
-    }                                                                                                                 \
-    static mmax_status prefer_##T(void *w, uint32_t *i, const void *x, const void *prefer, size_t k, int all,         \
-                                  mmax_shape s) {                                                                     \
-        return mmax_topk_select_##T(w, i, x, prefer, k, all, s);                                                      \
     }
 ADAPT(f32)
 ADAPT(f64)
-static topk_type types[2] = {
-    {NULL, topk_f32, pick_f32, softmax_f32, backward_f32, truncate_f32, sample_f32, prefer_f32},
-    {NULL, topk_f64, pick_f64, softmax_f64, backward_f64, truncate_f64, sample_f64, prefer_f64}};
+static topk_type types[2] = {{NULL, topk_f32, pick_f32, softmax_f32, backward_f32, truncate_f32, sample_f32},
+                             {NULL, topk_f64, pick_f64, softmax_f64, backward_f64, truncate_f64, sample_f64}};
 #define FOR_EACH_TYPE(t) for (topk_type *t = types; t < types + 2; ++t)
 
 static double x_[MOST], y_[MOST], z_[MOST], w_[MOST];
@@ -110,8 +105,6 @@ static void check_row(const topk_type *t, size_t n, size_t k, double scale, cons
                   (unsigned)index_[j], (unsigned)order[j]);
             CHECK(is_good(t, w, oracle_of[order[j]]), HERE ": weight %u is %g, not %Lg", HERE_ARGS(what), (unsigned)j,
                   w, oracle_of[order[j]]);
-            CHECK(k < active || get_bits(t->f, w_, j) == get_bits(t->f, z_, order[j]), HERE ": weight %u",
-                  HERE_ARGS(what), (unsigned)j);
         }
     }
     CHECK(t->pick(w_, NULL, x_, k, 1, s) == MMAX_OK, HERE, HERE_ARGS(what));
@@ -316,31 +309,6 @@ static void check_truncations(const topk_type *t, size_t n, double scale) {
         if (random_below(3) == 0) { c.keep = keeps[random_below(COUNT(keeps))]; }
         check_truncation(t, n, c, scale);
     }
-}
-
-/* `prefer` chooses, as scores to which it is added do, and does not weigh. */
-static void check_prefer(const topk_type *t, size_t n, size_t k) {
-    mmax_shape s = mmax_row(n), plain = s;
-    int good = 1;
-    s.scale = 2;
-    for (size_t i = 0; i < n; ++i) { /* exact */
-        set(t->f, x_, i, (double)random_below(64) / 8);
-        set(t->f, bias_, i, (double)random_below(64) / 4);
-        set(t->f, z_, i, 2 * get(t->f, x_, i) + get(t->f, bias_, i));
-    }
-    CHECK(t->prefer(w_, index_, x_, bias_, k, 0, s) == MMAX_OK && t->pick(bw, bi, z_, k, 0, plain) == MMAX_OK,
-          "prefer");
-    for (size_t j = 0; j < k; ++j) {
-        good &= index_[j] == bi[j];
-        set(t->f, y_, j, get(t->f, x_, bi[j]));
-    }
-    plain.cols = k;
-    plain.scale = 2;
-    CHECK(t->softmax(y_, y_, plain) == MMAX_OK && memcmp(w_, y_, k * t->f->size) == 0 && good, HERE,
-          HERE_ARGS("prefer"));
-    CHECK(t->prefer(w_, index_, x_, bias_, k, 1, s) == MMAX_OK && t->softmax(y_, x_, s) == MMAX_OK, "prefer");
-    for (size_t j = 0; j < k; ++j) { good &= get_bits(t->f, w_, j) == get_bits(t->f, y_, bi[j]); }
-    CHECK(good, HERE, HERE_ARGS("prefer, over all"));
 }
 
 /* ==== draws ==== */
@@ -596,12 +564,6 @@ int main(int argc, char **argv) {
                 fill_hard(t, n, h);
                 check_truncations(t, n, 1);
             }
-        }
-    }
-    TEST("prefer is added to scores for choosing alone") {
-        FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (size_t k = 1; k < 300; k = 3 * k + 1) {
-            check_prefer(t, 300, k);
-            check_prefer(t, k + 1, k);
         }
     }
     TEST("draws follow the law") {

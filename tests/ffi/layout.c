@@ -51,5 +51,13 @@ int main(void) {
     OFFSET(mmax_targets, weights);
     OFFSET(mmax_targets, q);
     OFFSET(mmax_targets, q_stride);
+    SIZE(mmax_router);
+    OFFSET(mmax_router, k);
+    OFFSET(mmax_router, gate);
+    OFFSET(mmax_router, factor);
+    OFFSET(mmax_router, bias);
+    OFFSET(mmax_router, groups);
+    OFFSET(mmax_router, group_k);
+    OFFSET(mmax_router, group_best);
     return 0;
 }

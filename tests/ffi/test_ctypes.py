@@ -35,6 +35,11 @@ class Shape(ctypes.Structure):
                 ("accumulate", c_int)]
 
 
+class Router(ctypes.Structure):
+    _fields_ = [("k", c_size_t), ("gate", c_int), ("factor", c_double), ("bias", c_void_p), ("groups", c_size_t),
+                ("group_k", c_size_t), ("group_best", c_size_t)]
+
+
 class Params(ctypes.Structure):
     _fields_ = [("order", c_int), ("t_b", c_double * 2), ("t_d", c_double * 2), ("b", c_double * 2), ("d", c_double * 2)]
 
@@ -239,11 +244,11 @@ class Ctypes(unittest.TestCase):
             place, number = line.split()
             name, _, field = place.partition(".")
             kind = {"mmax_status": c_int, "mmax_isa": c_int, "mmax_shape": Shape, "mmax_multimax_params": Params,
-                    "mmax_multimax_grads": Grads, "mmax_targets": Targets, "mmax_attention": Attention}[name]
+                    "mmax_multimax_grads": Grads, "mmax_targets": Targets, "mmax_attention": Attention, "mmax_router": Router}[name]
             here = getattr(kind, field).offset if field else ctypes.sizeof(kind)
             self.assertEqual(here, int(number), place)
             seen.add((kind, field))
-        for kind in (Shape, Params, Grads, Targets, Attention):
+        for kind in (Shape, Params, Grads, Targets, Attention, Router):
             for field, _ in kind._fields_:
                 self.assertIn((kind, field), seen)
 
@@ -485,11 +490,18 @@ class Ctypes(unittest.TestCase):
             topk = function("mmax_topk_" + suffix, c_int, real, real, c_size_t, Shape)
             self.assertEqual(topk(y, x, 2, shape), OK)
             self.assertEqual(list(y), [0, 0.5, 0, 0.5, 1, 0, 0, 0])
-            select = function("mmax_topk_select_" + suffix, c_int, real, index, real, real, c_size_t, c_int, Shape)
+            route = function("mmax_route_" + suffix, c_int, real, index, real, POINTER(Router), Shape)
+            router = Router(k=2, gate=1)
             weights, places = (kind * 4)(), (c_uint32 * 4)()
-            self.assertEqual(select(weights, places, x, None, 2, 1, shape), OK)
-            self.close(weights, softmax(x[:4])[1:4:2] + [1, 0], tolerance, "topk_select")
+            self.assertEqual(route(weights, places, x, byref(router), shape), OK)
+            self.close(weights, softmax(x[:4])[1:4:2] + [1, 0], tolerance, "route")
             self.assertEqual(list(places), [1, 3, 0, 2 ** 32 - 1])
+            back = function("mmax_route_backward_" + suffix, c_int, real, real, real, index, real, POINTER(Router), Shape)
+            gx = (kind * 8)()
+            self.assertEqual(back(gx, (kind * 4)(1, -1, 2, 5), weights, places, x, byref(router), shape), OK)
+            p = softmax(x[:4])
+            mean = p[1] - p[3]
+            self.close(gx, [-p[0] * mean, p[1] * (1 - mean), -p[2] * mean, p[3] * (-1 - mean), 0, 0, 0, 0], tolerance, "route gx")
             out, gx, s, classes = (c_double * 1)(), (kind * 4)(), [1.0, 0.5, -0.25, 0.0], (c_int32 * 1)(2)
             call = function("mmax_entmax_loss_" + suffix, c_int, POINTER(c_double), real, real, c_double, Targets, Shape)
             self.assertEqual(call(out, gx, (kind * 4)(*s), 1.25, labels(classes), make_row(4)), OK)

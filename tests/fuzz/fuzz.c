@@ -68,8 +68,8 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     if (l->c.s.attention) { l->a.bias = exact_copy(l->a.bias, n * f->size); }
     l->a.masked = 0;
     if (in->c.t.q) { l->c.t.q = row_copy(in, Q, r, l->start, n); }
-    if (in->c.own.prefer) {
-        l->c.own.prefer = exact_copy((const char *)in->c.own.prefer + l->start * f->size, n * f->size);
+    if (in->c.own.router.bias) {
+        l->c.own.router.bias = exact_copy((const char *)in->c.own.router.bias + l->start * f->size, n * f->size);
     }
     poison_gy(f, l);
     l->c.own.index = has(f, HAS_INDEX) ? exact(l->c.own.k * sizeof *l->c.own.index) : NULL;
@@ -90,7 +90,7 @@ static void end_alone(lone *l) {
     for (int a = 0; a < ARRAYS; ++a) { free(l->c.array[a]); }
     if (l->c.s.attention) { free((void *)(uintptr_t)l->a.bias); }
     free((void *)(uintptr_t)l->c.t.q);
-    free((void *)(uintptr_t)l->c.own.prefer);
+    free((void *)(uintptr_t)l->c.own.router.bias);
     free(l->c.own.index);
 }
 

@@ -161,7 +161,7 @@ static void free_input(input *in) {
     free((void *)(uintptr_t)in->c.s.starts);
     free((void *)(uintptr_t)in->c.t.index);
     free((void *)(uintptr_t)in->c.t.weights);
-    free((void *)(uintptr_t)in->c.own.prefer);
+    free((void *)(uintptr_t)in->c.own.router.bias);
     free((void *)(uintptr_t)in->a.scales);
     free((void *)(uintptr_t)in->a.slopes);
     free((void *)(uintptr_t)in->a.sinks);
@@ -367,7 +367,7 @@ static void take_params(input *in, reader *r) {
         in->c.own.k = 1;
     } else if (has(in->f, HAS_INDEX | SELECTS)) {
         unsigned k = take(r);
-        in->c.own.over_all = (int)(k % 2);
+        in->c.own.router.gate = (mmax_gate)(k % 4);
         in->c.own.k = k < 192 ? 1 + k / 2 : k < 250 ? (size_t)take_bits(r, 2) % (LONGEST_ROW + 9) : SIZE_MAX * (k % 2);
         in->sound = in->sound && !(has(in->f, HAS_INDEX) && in->c.own.k > LONGEST_ROW + 9);
         in->stride[OUT] = has(in->f, HAS_INDEX) ? in->c.own.k : in->stride[OUT];
@@ -579,14 +579,21 @@ static void take_rows(input *in, reader *r) {
     }
 }
 
-/* topk_select's `prefer`, at the end of the input: a short input has none. */
-static void take_preference(input *in, reader *r) {
-    const unsigned law_byte = take(r);
-    void *prefer;
-    if (law_byte == 0 || !has(in->f, HAS_INDEX) || draws(in->f) || in->c.s.cols == 0) { return; }
-    prefer = exact(in->c.s.cols * in->f->size);
-    take_entries(in->f, r, prefer, in->c.s.cols, law_byte, take(r));
-    in->c.own.prefer = prefer;
+/* The bias and the groups of a router, at the end of the input: a short input has none. Groups go without starts and ends. */
+static void take_router(input *in, reader *r) {
+    const unsigned law_byte = take(r), groups = take(r) % 8;
+    mmax_router *const router = &in->c.own.router;
+    void *bias;
+    if (!has(in->f, HAS_INDEX) || draws(in->f) || in->c.s.cols == 0) { return; }
+    if (groups > 1 && in->c.s.cols % groups == 0 && !in->c.s.starts && !in->c.s.ends) {
+        router->groups = groups;
+        router->group_k = 1 + take(r) % groups;
+        router->group_best = take(r) % 4;
+    }
+    if (law_byte == 0) { return; }
+    bias = exact(in->c.s.cols * in->f->size);
+    take_entries(in->f, r, bias, in->c.s.cols, law_byte, take(r));
+    router->bias = bias;
 }
 
 /* ==== all of it ==== */
@@ -616,7 +623,7 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     if (has(in->f, PER_HEAD | HAS_GRADIENT)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
     if (in->sound) {
         take_rows(in, &r);
-        take_preference(in, &r);
+        take_router(in, &r);
     }
     for (int b = 0; b < BLOCKS; ++b) {
         if (in->blocks[b].base) {

@@ -524,21 +524,30 @@ static wide exp_from(size_t i, size_t top) {
     return is_masked(row.s[i]) ? 0 : expl(d.hi + d.lo);
 }
 
-/* topk_select with preferences: no entry that is left has a larger sum than one that is chosen, but for rounding. */
-static void check_preferred(const call *c) {
-    static wide key[LONGEST_ROW + 1], near[LONGEST_ROW + 1];
+/* A router: no entry that is left has a larger value than one that is chosen, but for rounding; and the weights. */
+static void check_routed(const call *c) {
+    static wide key[LONGEST_ROW + 1], near[LONGEST_ROW + 1], gate[LONGEST_ROW + 1];
     static int weighed[LONGEST_ROW + 1];
     const function *f = row.f;
+    const mmax_router *const r = &c->own.router;
     size_t left = 0, top = 0;
-    wide all;
+    wide all = 0;
     for (size_t i = 0; i < row.n; ++i) {
-        const double prefer = get(f, c->own.prefer, i);
-        const int can_be = !is_masked(row.s[i]) && !is_special(f, c->own.prefer, i, MINUS_INF);
-        if (row.active[i] && is_bad(c->own.prefer, i)) { return; }
-        if (can_be && fabsl(row.s[i].hi) + fabs(prefer) > largest(f) / 8) { return; }
-        key[i] = can_be ? row.s[i].hi + prefer : -INFINITY;
-        near[i] = can_be ? 4 * eps_of(f) * (fabsl(row.s[i].hi) + fabs(prefer)) : 0;
-        weighed[i] = c->own.over_all && !is_masked(row.s[i]);
+        weighed[i] = r->gate == MMAX_GATE_SOFTMAX && !is_masked(row.s[i]);
+        top = !is_masked(row.s[i]) && (is_masked(row.s[top]) || row.s[i].hi > row.s[top].hi) ? i : top;
+    }
+    for (size_t i = 0; i < row.n; ++i) { row.got[i] = exp_from(i, top); }
+    all = oracle_sum(row.got, row.n);
+    for (size_t i = 0; i < row.n; ++i) {
+        const double bias = r->bias ? get(f, r->bias, i) : 0;
+        const int can_be = !is_masked(row.s[i]) && !(r->bias && is_special(f, r->bias, i, MINUS_INF));
+        if (row.active[i] && r->bias && is_bad(r->bias, i)) { return; }
+        if (can_be && fabsl(row.s[i].hi) + fabs(bias) > largest(f) / 8) { return; }
+        gate[i] = r->gate == MMAX_GATE_CHOSEN    ? row.s[i].hi
+                  : r->gate == MMAX_GATE_SOFTMAX ? row.got[i] / all
+                                                 : 1 / (1 + expl(-row.s[i].hi - row.s[i].lo));
+        key[i] = can_be ? gate[i] + bias : -INFINITY;
+        near[i] = can_be ? 8 * eps_of(f) * (fabsl(gate[i]) + fabs(bias)) + smallest_normal(f) : 0;
         left += can_be != 0;
     }
     for (size_t j = 0; j < c->own.k && left; ++j, --left) {
@@ -553,13 +562,16 @@ static void check_preferred(const call *c) {
         weighed[at] = 1;
     }
     for (size_t i = 0; i < row.n; ++i) { top = weighed[i] && (!weighed[top] || row.s[i].hi > row.s[top].hi) ? i : top; }
-    for (size_t i = 0; i < row.n; ++i) { row.got[i] = weighed[i] ? exp_from(i, top) : 0; }
-    all = oracle_sum(row.got, row.n);
+    for (size_t i = 0; i < row.n; ++i) {
+        row.got[i] = !weighed[i] ? 0 : r->gate >= MMAX_GATE_SIGMOID ? gate[i] : exp_from(i, top);
+    }
+    all = r->gate == MMAX_GATE_SIGMOID ? 1 : oracle_sum(row.got, row.n);
+    if (r->gate == MMAX_GATE_SIGMOID_CHOSEN && all < 1e-30) { return; }
     for (size_t j = 0; j < c->own.k; ++j) {
         const size_t at = c->own.index[j];
         const wide y = at < row.n ? row.got[at] / all : 0, least = smallest_normal(f);
         CHECK(at < row.n || at == UINT32_MAX, ROW_AT "at place %u", ROW_ARGS(at), (unsigned)j);
-        CHECK(fabsl(get(f, c->array[OUT], j) - y) <= 8 * ulp(y, eps_of(f), (double)least) + (y < 1.03L * least ? y : 0),
+        CHECK(fabsl(get(f, c->array[OUT], j) - y) <= 9 * ulp(y, eps_of(f), (double)least) + (y < 1.03L * least ? y : 0),
               ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(at), get(f, c->array[OUT], j), (unsigned)j, y);
     }
 }
@@ -590,34 +602,26 @@ static void check_draw(const call *c) {
     }
 }
 
-/* topk_select: the first of the order, with weights that are softmax's of what is kept, or of all. */
+/* route: in a NaN row the first active entries; of plain rows the first of the order; else by the rules above */
 static void check_selection(const call *c) {
     static size_t order[LONGEST_ROW + 1];
-    const function *f = row.f;
+    const mmax_router *const r = &c->own.router;
     const size_t active = oracle_order(order, row.s, row.n), k = c->own.k < active ? c->own.k : active;
-    if (row.verdict == HAS_NAN && !row.bias && !c->own.prefer) { /* with a bias a score may overflow to a mask */
+    if (row.verdict == HAS_NAN && !row.bias && !r->bias) { /* with a bias a score may overflow to a mask */
         size_t j = 0;
         for (size_t i = 0; i < row.n && j < c->own.k; ++i) {
             if (!row.active[i]) { continue; }
-            CHECK(c->own.index[j] == i && is_special(f, c->array[OUT], j, QUIET_NAN), ROW_AT "place %u of a NaN row",
-                  ROW_ARGS(i), (unsigned)j);
+            CHECK(c->own.index[j] == i && is_special(row.f, c->array[OUT], j, QUIET_NAN),
+                  ROW_AT "place %u of a NaN row", ROW_ARGS(i), (unsigned)j);
             ++j;
         }
     }
-    if (row.verdict != ORDINARY || row.bias) { return; }
-    if (c->own.prefer) {
-        check_preferred(c);
-        return;
-    }
-    row.o.f = c->own.over_all ? SOFTMAX : TOPK;
-    oracle_forward(&row.o, row.y, row.s, row.n);
-    for (size_t j = 0; j < c->own.k; ++j) {
-        const wide y = j < k ? row.y[order[j]] : 0, error = fabsl(get(f, c->array[OUT], j) - y);
+    if (row.verdict != ORDINARY || row.bias || r->groups > 1) { return; }
+    for (size_t j = 0; j < c->own.k && r->gate == MMAX_GATE_CHOSEN && !r->bias; ++j) {
         const uint32_t at = j < k ? (uint32_t)order[j] : UINT32_MAX;
         CHECK(c->own.index[j] == at, ROW_AT "%u at place %u", ROW_ARGS(at), c->own.index[j], (unsigned)j);
-        CHECK(error <= 8 * ulp(y, eps_of(f), smallest_normal(f)) * (j < k) + (y < 1.03 * smallest_normal(f) ? y : 0),
-              ROW_AT "%.17g at place %u, not %.17Lg", ROW_ARGS(at), get(f, c->array[OUT], j), (unsigned)j, y);
     }
+    check_routed(c);
 }
 
 /* gumbel: -log(-log U) of the smallest and the largest U */

@@ -37,7 +37,7 @@ m("targets: a loss takes attention", "mmax_check_attention", "!(needs & MMAX_TAR
 m("targets: a grad_scale beyond the type", "mmax_check_targets", "mmax_fits(t->grad_scale, size)",
   "mmax_is_finite_f64(t->grad_scale)", "special_cases")
 m("attention: slopes without bias pass", "mmax_check_attention", "&& !(a->slopes && !a->bias)", "", "special_cases")
-m("alias: other inputs are not compared", "mmax_check_all", "j < 19", "j < 10",
+m("alias: other inputs are not compared", "mmax_check_all", "j < 20", "j < 10",
   "special_cases")
 m("no columns: the sink is lost", "mmax_check_empty", "sinks ? sinks[mmax_head_of(&a->s, row)] :", "", "special_cases")
 m("no columns: a class passes", "mmax_check_empty", "if (a->t->index[row] >= 0) { return MMAX_ERR_TARGETS; }", "",
@@ -65,9 +65,10 @@ m("alias: the same pointer is enough for in place", "mmax_may_overlap", "a_strid
   "(p == q || a_stride == b_stride)", "special_cases")
 m("alias: any two outputs may be one", "mmax_may_overlap", "? is_input :", "? 1 :",
   "special_cases attention more losses")
-m("alias: outputs are not compared with bias and q", "mmax_check_all", "p[i] && j < 19; ++j) {",
-  "p[i] && j < 19; j = j == 3 ? 6 : j + 1) {", "attention special_cases losses")
-m("alias: prefer is as wide as a block", "mmax_check_all", "heads, s->cols}", "heads, width}", "axis")
+m("alias: outputs are not compared with bias and q", "mmax_check_all", "p[i] && j < 20; ++j) {",
+  "p[i] && j < 20; j = j == 3 ? 6 : j + 1) {", "attention special_cases losses")
+m("alias: the bias of a router is as wide as a block", "mmax_check_all", "heads, s->cols, picked}", "heads, width, picked}", "axis")
+m("alias: the weights of a gradient are outputs", "mmax_check_all", "a->gweights ? 8 : 10", "10", "route")
 m("alias: a loss is compared as one double", "mmax_check_all", "a->needs & MMAX_PER_HEAD ? heads : rows", "1",
   "special_cases losses")
 m("order: parameters before shapes", "mmax_check_all", "s->cols > limit",
@@ -275,11 +276,22 @@ m("top-k: what another cut keeps is kept again", "mmax_top_pass",
   "& mmax_not(mmax_top_kept(v_, other_low, at, other_last))", "", "topk")
 m("top-k: one of few candidates too many", "mmax_top_pick", "before[i] <= limit", "before[i] <= limit + 1", "topk")
 m("top-k: the next number of a negative one", "mmax_next_above", "mmax_bits_of(a) - 1", "mmax_bits_of(a) + 1", "topk")
-m("top-k: missing ones have index 0", "mmax_select_row", "MMAX_MASKED, UINT32_MAX", "MMAX_MASKED, 0", "topk")
 m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(places, mmax_iset(i + k))",
   "mmax_igt(mmax_iset(i + k), places)", "topk")
-m("top-k: first is not added to index", "mmax_select_sort", "+ t->a->first", "", "topk attention")
 m("top-k: fewer groups than k are active", "mmax_top_prepare", "t->entries = t->count;", "", "topk")
+m("few: of equal ones the last first", "mmax_few_of", "mmax_lt(value[most - 1], d)", "mmax_le(value[most - 1], d)", "route")
+m("few: NaN is not seen", "mmax_few_of", "sum = mmax_fma(d, mmax_set(1.0 / 1073741824), sum);", "", "route")
+m("few: what was chosen is chosen again", "mmax_few_of", "after ? after->last - 1 : 0", "after ? after->last - 2 : 0", "route")
+m("few: of equal lanes the first one", "mmax_few_merge", "places[next[other]] < places[next[lane]]", "0", "route")
+m("route: missing ones have index 0", "mmax_route_row", "MMAX_MASKED, UINT32_MAX", "MMAX_MASKED, 0", "route topk")
+m("route: first is not added to index", "mmax_route_rank", "place[j] + a->first);", "place[j]);", "route attention")
+m("route: the bias weighs", "mmax_route_lanes", "mmax_bits_of(*from)", "mmax_bits_of(few->value[0][0])", "route")
+m("route: groups begin with the row", "mmax_group_entry", "column > a->first ? column - a->first : 0", "column", "route")
+m("route: NaN of another group is not seen", "mmax_route_groups_in_lanes", "mmax_any(mmax_is_nan(sum))", "0", "route")
+m("route: of equal groups the last one", "mmax_route_groups", "g >= p->last.last", "g < p->last.last - 1", "route")
+m("route: sigmoids that are next to nothing", "mmax_route_weights", "scale < -40", "scale < -1e300", "route")
+m("route backward: an entry that is chosen is cleared", "mmax_route_end", "is_chosen[i] = 1;", "", "route")
+m("route backward: the others have none", "mmax_route_end", "gate == MMAX_GATE_SOFTMAX ? -factor", "0 ? -factor", "route")
 m("truncate: keep does not count", "mmax_top_cut", "t->count < c->keep", "0", "topk")
 m("truncate: top_p does not count", "mmax_top_cut", "mmax_top_keep(t, c->top_p, MMAX_MASSES);", "", "topk")
 m("truncate: the variance for the deviation", "mmax_top_least", "mmax_root(low)", "low", "topk")
