@@ -443,6 +443,20 @@ static void check_interleaved_exceptions(const function *f, size_t n) {
     }
 }
 
+/* Losses of classes and of distributions whose largest score is anywhere: what is worked for no class or no row, too */
+static void check_exceptions_of_losses(const function *f, size_t n) {
+    static double q[2 * 130];
+    for (size_t i = 0; i < 2 * n; ++i) { set(f, q, i, 1 / (double)n); }
+    for (double max = -750; max < 750; max += 0.31) {
+        call c = call_of(f, 2, n, NORMAL_1, 95);
+        for (size_t i = 0; i < 2 * n; ++i) { set(f, c.array[X], i, max - 0.1 * (double)(i % n)); }
+        check_exceptions(f, &c, "classes");
+        c.t.index = NULL;
+        c.t.q = q;
+        check_exceptions(f, &c, "distributions");
+    }
+}
+
 static void test_exceptions(void) {
     static const size_t row_counts[] = {1, 2, BATCH};
     TEST("finite and masked rows raise no exception of invalid, divide by zero or overflow") {
@@ -452,6 +466,9 @@ static void test_exceptions(void) {
                     for (size_t k = 0; k < COUNT(row_counts); ++k) { check_all_exceptions(f, row_counts[k], n); }
                     if (f->kind == FORWARD) { check_interleaved_exceptions(f, n); }
                 }
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t n = 7; f->kind == LOSS && n <= 130; n += 33) { check_exceptions_of_losses(f, n); }
         FOR_EACH_MORE(f)
         FOR_EACH_ISA(isa)
             FOR_EACH_LENGTH(n)
