@@ -456,7 +456,75 @@ static void test_threads(void) {
 static void test_threads(void) { NOTE("no threads here: skipped"); }
 #endif
 
+/* ==== scores with a bias ==== */
+enum { BIASED = 3 };
+/* scale x + slope bias, rounded once: what products and sum lose is added last. */
+static double score_of(const function *f, double scale, double x, double slope, double bias) {
+    const double p = scale * x, q = slope * bias, s = p + q, shadow = s - p;
+    const double lost = (p - (s - shadow)) + (q - shadow);
+    return f->size == 4 ? (double)(float)s : s + (lost + (fma(scale, x, -p) + fma(slope, bias, -q)));
+}
+
+/* Rows whose bias cancels all of scale x but a normal number, or is 0. */
+static void check_bias(const function *f, size_t n, double size, uint64_t seed) {
+    static double scores[BIASED * 800], bias[BIASED * 800], gx[MAX_ENTRIES];
+    static const double scales[] = {0.08838834764831845, 0.1, 1, 3.7}, slopes[] = {1, -0.7, 0.0625, 3.0e-3};
+    const double scale = scales[seed % 4], slope = slopes[seed / 4 % 4];
+    mmax_attention a = mmax_attention_none();
+    call c = call_of(f, BIASED, n, NORMAL_4, seed), plain = c;
+    for (size_t i = 0; i < BIASED * n; ++i) {
+        set(f, storage[X], i, (2 * random_uniform() - 1) * size);
+        set(f, bias, i, size > 100 ? (random_normal() - scale * get(f, storage[X], i)) / slope : 0);
+        set(f, scores, i, score_of(f, scale, get(f, storage[X], i), slope, get(f, bias, i)));
+    }
+    plain.array[X] = scores;
+    make_y(f, &plain);
+    run_ok(f, &plain);
+    memcpy(gx, plain.array[OUT], BIASED * n * f->size);
+    double value[2] = {row_storage[0], row_storage[BIASED - 1]};
+    a.bias = bias;
+    a.slopes = &slope;
+    c.s.scale = scale;
+    c.s.attention = &a;
+    run_ok(f, &c);
+    CHECK(!has(f, HAS_LSE) || (value[0] == row_storage[0] && value[1] == row_storage[BIASED - 1]), AT, AT_ARGS(f, n));
+    for (size_t i = 0; i < BIASED * n; ++i) {
+        const double got = get(f, c.array[OUT], i), wanted = get(f, gx, i);
+        if (f->kind == FORWARD || f->kind == LOGARITHM) {
+            CHECK(got == wanted, AT ", scale %g, slope %g, entry %u: %.9g, of scores rounded once %.9g", AT_ARGS(f, n),
+                  scale, slope, (unsigned)i, got, wanted);
+        } else { /* the gradient of the scores, times the scale */
+            const double eps = f->size == 4 ? FLT_EPSILON : DBL_EPSILON;
+            CHECK(fabs(got - scale * wanted) <= 64 * eps * (fabs(scale * wanted) + scale * (double)n * 1e-3),
+                  AT ", scale %g, slope %g, entry %u: gx %.9g, of scores rounded once %.9g", AT_ARGS(f, n), scale,
+                  slope, (unsigned)i, got, scale * wanted);
+        }
+    }
+}
+
+static int sees_scores(const function *f) {
+    return has(f, HAS_OUT) && has(f, HAS_X) && !has(f, HAS_INDEX | PER_HEAD | BY_PLACE) && f->kind != LOSS &&
+           f->kind != METRIC;
+}
+
+static void test_bias(void) {
+    TEST("a score with a bias is rounded once, in forward and backward functions") {
+        for (size_t i = 0; i < ALL; ++i) {
+            const function *f = any_function(i);
+            FOR_EACH_ISA(isa) {
+                uint64_t seed = 0;
+                for (size_t n = 2; n <= 800; n = 3 * n + 1, ++seed) {
+                    for (unsigned k = 0; sees_scores(f) && k < 16 / CASE_STEP + 1; ++k, ++seed) {
+                        check_bias(f, n, k % 3 == 0 ? 4 : k % 3 == 1 ? 2828 : 1000, seed);
+                    }
+                }
+            }
+        }
+    }
+}
+
 int main(void) {
+    test_bias();
     test_places();
     test_gp();
     test_crowds();

@@ -145,8 +145,13 @@ m("far maxima: from far too late", "MMAX_FAR", "1e9 : 131072.0", "1e14 : 1677721
 # ==== attention: scores ====
 m("mask: an entry at the limit is none", "mmax_attention_score", "mmax_set(t->limit)", "mmax_set((mmax_real)t->limit - 1)",
   "attention")
-m("bias: a slope below 0 hides +inf", "mmax_attention_score", "mmax_fma(b, mmax_set(t->slope), b * mmax_set(0))",
-  "(b * mmax_set(t->slope))", "attention special_cases")
+m("bias: the products of doubles are rounded", "mmax_biased", "(lost + (", "(lost + 0 * (", "bits")
+m("bias: the sum of doubles is rounded twice", "mmax_biased", "(lost + (", "(0 * lost + (", "bits")
+m("bias: the scale of floats is one", "mmax_biased", "* t->scale +", "* (double)(float)t->scale +", "bits")
+m("bias: gradients see other scores", "mmax_plain_score", "*s = (double)score;",
+  "*s = t->scale * (double)x + t->slope * (double)bias;", "bits")
+m("bias: a slope below 0 hides +inf", "mmax_attention_score", "mmax_fma(b, mmax_set(0), mmax_biased",
+  "(mmax_biased", "attention special_cases")
 m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_masked, masks);", "",
   "attention")
 
@@ -223,7 +228,7 @@ m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]
 m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_select(masks, mmax_set(0), bias)", "bias", "environment")
 m("exceptions: the logarithm of a mask overflows", "mmax_end_logs", "mmax_keep(active, s)", "mmax_max(s, lowest)", "environment")
 m("exceptions: the shift of a row that is masked", "mmax_axis_row", "if (state == MMAX_IS_NORMAL)", "if (1)", "environment")
-m("soft targets: the first entry of rows without entries", "mmax_group_run", "b->a->t->q ? 0 : g->x[", "g->x[", "memory")
+m("soft targets: the first entry of rows without entries", "mmax_group_run", "b->a->t->q ? mmax_from(MMAX_MASKED) : g->x[", "g->x[", "memory")
 m("interleaved: each block of a row is the first", "mmax_scores_of", "r->x[(from + i) * inner]", "r->x[i * inner]", "axis")
 m("interleaved: masks of NaN rows become NaN", "mmax_axis_row",
   "state == MMAX_IS_NAN && mmax_bits_of(r.x[i]) != MMAX_MASKED", "state == MMAX_IS_NAN", "axis")
