@@ -629,6 +629,31 @@ static void test_gumbel(void) {
         free(floats);
         free(doubles);
     }
+    TEST("mmax_sample draws another number than mmax_gumbel, for each seed and row: both draws of a row are "
+         "independent") {
+        enum { DRAWS = 20000 };
+        static float x[3 * DRAWS];
+        static uint32_t first[DRAWS];
+        double p[3], counts[9] = {0}, chi = 0;
+        double *const g = gumbels(8, 11, 5, DRAWS, 3);
+        for (size_t i = 0; i < 3 * DRAWS; ++i) { x[i] = i % 3 == 0 ? 0.0f : i % 3 == 1 ? 1.7917595f : 1.0986123f; }
+        const double sum = 1 + exp((double)x[1]) + exp((double)x[2]);
+        for (size_t i = 0; i < 3; ++i) { p[i] = exp((double)x[i]) / sum; }
+        CHECK(mmax_sample_f32(first, NULL, x, mmax_truncation_none(), 11, 5, mmax_rows(DRAWS, 3)) == MMAX_OK, "draws");
+        for (size_t row = 0; row < DRAWS; ++row) {
+            size_t second = 0;
+            for (size_t k = 1; k < 3; ++k) {
+                second = (double)x[k] + g[3 * row + k] > (double)x[second] + g[3 * row + second] ? k : second;
+            }
+            ++counts[first[row] * 3 + second];
+        }
+        for (size_t i = 0; i < 9; ++i) {
+            const double expected_ = p[i / 3] * p[i % 3] * DRAWS;
+            chi += (counts[i] - expected_) * (counts[i] - expected_) / expected_;
+        }
+        CHECK(chi < 30, "chi-square %g with 8 degrees of freedom", chi);
+        free(g);
+    }
     TEST("the argmax of x + noise is a sample of softmax(x)") {
         const double x[4] = {1, 0, -1, 2};
         double p[4], count[4] = {0};
