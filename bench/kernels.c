@@ -59,11 +59,10 @@ static mmax_attention biased(const void *bias) {
 }
 
 static const double sink = 0.5;
-static const mmax_attention masked_below = {0, NULL, NULL, 0, 0, NULL, NULL, -1e9},
-                            with_sink = {0, NULL, NULL, 0, 0, NULL, &sink, 0};
+static const mmax_attention masked_below = {.masked = -1e9}, with_sink = {.sinks = &sink};
 
-static mmax_targets targets_of(const work *w) {
-    mmax_targets t = mmax_labels(w->index);
+static mmax_targets targets_of(const work *w, size_t row) {
+    mmax_targets t = mmax_labels(w->index + row);
     t.grad_scale = w->size;
     return t;
 }

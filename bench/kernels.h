@@ -15,7 +15,7 @@ extern "C" {
 #endif
 
 /* The arrays of a call: rows x cols contiguous entries each, of the kernel's type. Kernels named _axis take them as
- * cols x rows and normalise columns. Kernels named _calls make one call for each row. */
+ * cols x rows and normalise columns. Kernels named _calls make one call for each row, those named _few one for FEW. */
 typedef struct work {
     size_t rows, cols;
     void *x, *y, *gy, *gx;
@@ -48,6 +48,7 @@ extern const kernel peer_limits[], peer_sort[], peer_topk[], peer_condat[], peer
 extern const kernel peer_loops_O2[], peer_loops_fast[];
 extern const kernel peer_onednn[], peer_xnnpack[], peer_torch[], peer_sleef[];
 
+#define FEW              4    /* rows of a call of kernels named _few */
 #define KEPT             8    /* k of topk */
 #define NUCLEUS          0.9  /* top_p of truncate and sample */
 #define TRAINING_EPSILON 1e-6 /* epsilon of evsoftmax_loss; inference has 0 */

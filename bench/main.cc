@@ -54,7 +54,7 @@ const Shape row_shapes[] = {{65536, 10}, {65536, 16}, {16384, 63}, {4096, 64},  
                             {64, 4096},  {8, 32000},  {4, 131072}, {1, 1048576}, {1, 16777216}};
 const Shape short_shapes[] = {{8192, 2}, {8192, 4}, {8192, 8}, {4096, 16}, {2048, 32}, {1024, 64}}; // fit L2
 const size_t call_lengths[] = {8, 16, 32, 64, 128, 256, 512}; // row lengths of calls on one row
-const size_t calls = 64;                                      // calls of a kernel named _calls
+const size_t calls = 64;                                      // rows of a kernel named _calls or _few
 const Shape router_shapes[] = {{65536, 64}, {65536, 128}};    // mixtures of experts
 const Shape gradient_shapes[] = {{4096, 8},  {2048, 16}, {1024, 32}, {512, 64},
                                  {128, 256}, {32, 1024}, {8, 4096}}; // for backward functions and losses: fit L2
@@ -159,8 +159,9 @@ class Progress {
         if (now < shown + (terminal ? 1 : 10)) { return; }
         shown = now;
         const double share = std::min(done / std::max(expected, 1.0), 0.99);
-        std::fprintf(stderr, terminal ? "\r%s%3.0f %%, %.0f s left   " : "%s%3.0f %%, %.0f s left\n",
-                     "benchmarks: ", 100 * share, now * (1 - share) / share);
+        char left[32] = ""; // the calls that find the number of iterations come first, and are shorter
+        if (share > 0.15) { std::snprintf(left, sizeof left, ", %.0f s left", now * (1 - share) / share); }
+        std::fprintf(stderr, terminal ? "\rbenchmarks: %3.0f %%%s   " : "benchmarks: %3.0f %%%s\n", 100 * share, left);
         std::fflush(stderr);
     }
     void end() const {
@@ -270,7 +271,19 @@ bool is_everyday(const Case &c) {
                        [&](const char *name) { return std::strcmp(c.k->function, name) == 0; });
 }
 
-bool is_calls(const Case &c) { return ends_with(c.k->function, "_calls"); }
+bool is_calls(const Case &c) { return ends_with(c.k->function, "_calls") || ends_with(c.k->function, "_few"); }
+
+// Softmax is timed at every length of calls, others at some.
+bool is_usual(const Case &c, size_t length) {
+    return std::strcmp(c.k->function, "softmax_calls") == 0 || length == 8 || length == 16 || length == 64 ||
+           length == 256;
+}
+
+// Whether single rows of this function of a peer are timed.
+bool has_calls(const Case &c) {
+    return is_softmax(c) || std::strcmp(c.k->function, "log_softmax") == 0 ||
+           std::strcmp(c.k->function, "softmax_backward") == 0;
+}
 
 // Whether this is a single row of a peer that has no kernel named _calls.
 bool is_call(const Case &c) { return c.shape.rows == 1 && c.shape.cols <= 512; }
@@ -286,6 +299,7 @@ bool in_report(const Case &c, mmax_isa best) {
     const bool gradient = c.k->what == BACKWARD || c.k->what == LOSS || c.k->what == VALUE;
     if (c.k->what == METRIC || (c.own() && c.isa != best && c.isa != MMAX_ISA_AVX2)) { return false; }
     if (!of_best && (c.k->f64 || function.compare(0, 7, "softmax") != 0)) { return false; }
+    if (!is_softmax(c) && starts_with(c.k->by, "loop") && (c.by == "loop-O2" || c.spread != 4)) { return false; }
     if (is_axis(c) || is_calls(c) || is_call(c)) { return c.spread == 4 && c.size == 1 && !c.k->f64; }
     if (function.compare(0, 9, "attention") == 0) {
         return !c.k->f64 && c.spread == 4 && c.shape.cols >= 64 && c.shape.cols <= 4096;
@@ -324,8 +338,8 @@ void add_shapes(std::vector<Case> &cases, Case c) {
     }
     if (is_axis(c)) { return; }
     for (size_t length : call_lengths) {
-        const bool peer = !c.own() && is_softmax(c) && !starts_with(c.k->by, "loop");
-        if (is_calls(c) || peer) { add({is_calls(c) ? calls : 1, length}); }
+        const bool peer = !c.own() && !starts_with(c.k->by, "loop") && has_calls(c);
+        if (is_calls(c) ? is_usual(c, length) : peer) { add({is_calls(c) ? calls : 1, length}); }
     }
     if (is_calls(c)) { return; }
     for (const Shape &shape : row_shapes) { add(shape); }

@@ -12,13 +12,14 @@ import shutil
 import subprocess
 import sys
 
+import dots
 import weight
 
 LIMITS = ("copy", "max-copy")
 SHORT = 512  # the longest row of the calls on one row
 LONGEST = 32000  # the longest row whose error is shown
 BY_HAND = "loop-fast-math"
-PEERS = ("multimax-avx2", "loop-fast-math", "loop-O2", "onednn", "xnnpack", "torch", "sleef")  # their colours in charts follow own
+PEERS = ("multimax-avx2", "loop-fast-math", "loop-O2", "onednn", "xnnpack", "torch", "sleef")  # as plot.gp's colours
 INTRODUCTION = """All benchmarks run on one thread. Lower is better in every chart and table of times. A figure is the median of nine
 repetitions; the repetitions of all benchmarks alternate in one process. Error bars in the charts are quartiles. The
 tables name a row FUNCTION / BY:
@@ -26,6 +27,12 @@ tables name a row FUNCTION / BY:
 - `multimax-ISA` is multimax.h in shared mode with this instruction set.
 - `loop-O2` and `loop-fast-math` are loops written by hand (`peer_loops.c`), compiled with -O2 and with -O3 -march=native
   -ffast-math. The second one has an exponential of 2 to 4 ULP, and handles no masks and no NaN.
+- `onednn`, `xnnpack`, `torch`, `sleef` are these libraries (SLEEF: a loop around its exponential). `sort` finds the
+  threshold of sparsemax and entmax15 by sorting, `condat` by Condat's projection onto the simplex (2016); `heap` and
+  `quickselect` find the k largest, `qsort` sorts before it draws a sample.
+- `multimax1` and `multimax2` are MultiMax of order 1 and 2. `entmax_120`, `_125` and `_175` have alpha 1.2, 1.25 and
+  1.75. `topk` keeps 8 entries, `route` chooses 8 (a router of experts), `truncate` and `sample` have top_p 0.9.
+  `softmax_lengths` has `ends` of half to all of the columns. `_calls` makes one call for each row, `_few` one for four.
 - `limit` is the memory traffic of the work without its arithmetic. `copy` copies the rows. `max-copy` reads each row for
   its maximum, then copies it. `two-reads-one-write` adds two arrays. Code that moves this data cannot be faster.
 - `max ULP` is the largest error of an entry in some rows of up to 32,000 entries, in units of its last place. The ULP of
@@ -35,6 +42,10 @@ tables name a row FUNCTION / BY:
 LENGTHS = (8, 16, 64, 256, 1024, 4096, 32000)  # columns of the summary, and the shapes behind them
 MANY_ROWS = ("8192x8", "4096x16", "4096x64", "1024x256", "256x1024", "64x4096", "8x32000")
 GRADIENTS = ("4096x8", "2048x16", "512x64", "128x256", "32x1024", "8x4096", "8x32000")
+CALLS = ("softmax", "multimax1", "multimax2", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "log_softmax", "route",
+         "topk")
+GRADIENT = ("softmax", "multimax1", "multimax2", "sparsemax", "entmax15", "tanhmax", "log_softmax")
+LOSS = ("softmax", "multimax2", "sparsemax", "entmax15")
 FORWARD = ("multimax2", "multimax1", "sparsemax", "entmax15", "evsoftmax", "tanhmax", "topk", "route", "entmax_120",
            "entmax_125", "entmax_175", "seglu", "log_softmax", "log_multimax2", "softmax_lengths")
 
@@ -83,9 +94,10 @@ class Run:
         return sorted((shape for shape in self.names("shape", **wanted) if not is_call(shape)),
                       key=lambda shape: (columns(shape), shape))
 
-    def accuracy(self, function, by):
-        """Largest error and largest abs(sum - 1) over all spreads and rows of up to LONGEST entries."""
-        rows = [row for key, row in self.rows.items() if key[:2] == (function, by) and columns(key[2]) <= LONGEST]
+    def accuracy(self, function, by, spread="sd"):
+        """Largest error and largest abs(sum - 1) over spreads and rows of up to LONGEST entries."""
+        rows = [row for key, row in self.rows.items()
+                if key[:2] == (function, by) and columns(key[2]) <= LONGEST and key[3].startswith(spread)]
         return tuple(max((row[name] for row in rows if name in row), default=None) for name in ("max_ulp", "sum_error"))
 
 
@@ -100,6 +112,11 @@ def is_call(shape):
 def number(value):
     """Three digits."""
     return "" if value is None else f"{value:.{3 if value < 1 else 2 if value < 10 else 1 if value < 100 else 0}f}"
+
+
+def short(length):
+    """A length as a label: 256, 4k, 1M."""
+    return f"{length >> 20}M" if length >= 1 << 20 else f"{(length + 512) >> 10}k" if length > 1000 else str(length)
 
 
 def small(value):
@@ -158,8 +175,6 @@ def summary_table(run, own):
     return table("Summary (bold: the loop is ahead)", ["entries per row"] + list(LENGTHS), rows)
 
 
-# The functions in the tables of the everyday call.
-CALLS = ("softmax_calls", "multimax2_calls", "softmax_backward_calls")
 SHORT_ROWS = ("softmax", "multimax2", "sparsemax", "entmax15", "evsoftmax", "tanhmax")
 
 
@@ -167,17 +182,31 @@ def call_shapes(run, own):
     return sorted(run.names("shape", function="softmax_calls_f32", by=own), key=columns)
 
 
+def names_of_calls(ending):
+    return ([name + ending for name in CALLS] + [name + "_backward" + ending for name in GRADIENT]
+            + [name + "_loss" + ending for name in LOSS])
+
+
 def call_table(run, own):
     """A peer without calls computes one row again and again."""
     shapes, rows = call_shapes(run, own), []
     times = lambda function, by, shapes: [number(time and time * columns(shape)) for shape in shapes
                                           for time in [run.ns(function, by, shape)]]
-    for function in CALLS:
-        for by in in_order(run, own, function=function + "_f32"):
-            rows.append([f"{function[:-6]} / {by}"] + times(function + "_f32", by, shapes))
+    for by in in_order(run, own, function="softmax_calls_f32"):
+        rows.append([f"softmax / {by}"] + times("softmax_calls_f32", by, shapes))
     for by in [by for by in in_order(run, own, function="softmax_f32") if run.ns("softmax_f32", by, "1x8")]:
         rows.append([f"softmax / {by}"] + times("softmax_f32", by, [f"1x{columns(shape)}" for shape in shapes]))
-    return table("One row per call, f32: ns per call", ["entries"] + [columns(shape) for shape in shapes], rows)
+    text = table("One row per call, f32: ns per call", ["entries"] + [columns(shape) for shape in shapes], rows)
+    for ending, title in (("_calls_f32", "one row per call"), ("_few_f32", "four rows per call")):
+        shapes, rows = run.shapes(function="multimax2" + ending, by=own), []
+        for name in names_of_calls(ending):
+            both = [(run.ns(name, own, shape), run.ns(name, BY_HAND, shape)) for shape in shapes]
+            cells = [" / ".join(number(time * columns(shape)) for time in times if time)
+                     + (f": {ratio(*times)}" if all(times) else "") for shape, times in zip(shapes, both)]
+            rows.append([name[:-len(ending)]] + cells)
+        text += table(f"Every function, {title}, f32: ns per row, multimax.h / {BY_HAND}: ratio",
+                      ["entries"] + [columns(shape) for shape in shapes], rows)
+    return text
 
 
 def short_shapes(run, own):
@@ -347,7 +376,12 @@ def chart(run, directory, name, title, ylabel, curves, limits=0):
     data, labels, out = (os.path.join(directory, name + ending) for ending in (".dat", ".labels", ".svg"))
     colours = [PEERS.index(label) + 2 if label in PEERS else 0 if i < limits else 1 for i, (label, _) in enumerate(curves)]
     left, right = min(points[0][0] for _, points in curves), max(points[-1][0] for _, points in curves)
-    ranges = f"set xrange [{left * 0.85}:{right * 1.02}]; set yrange [{low}:{high}];"
+    lengths = sorted({point[0] for _, points in curves for point in points})
+    lengths = [n for i, n in enumerate(lengths) if i == 0 or n > 1.15 * lengths[i - 1]]
+    wide = len(lengths) < 8  # room for the label of each tick
+    marked = ",".join(f'"{short(n) if wide or i != 1 else ""}" {n}' for i, n in enumerate(lengths))
+    note = f'set label "in memory" at {right}, graph 0.04 right tc rgb "#606060";' if right > 1 << 20 else ""
+    ranges = f"set xtics ({marked}); {note} set xrange [{left * 0.85}:{right * 1.02}]; set yrange [{low}:{high}];"
     with open(data, "w") as file:
         file.write("\n\n".join("".join(" ".join(f"{value:.5g}" for value in point) + "\n" for point in points)
                                for _, points in curves))
@@ -390,6 +424,59 @@ def charts(run, own, directory):
                         [(by, run.curve("softmax_axis_f32", by, shapes)) for by in in_order(run, own, function="softmax_axis_f32")])
 
 
+OURS, LOOP = ("multimax.h", "circle", "#1f83d0"), ("loop", "square", "#d55e00")
+PEER = ("oneDNN", "diamond", "#7a7a7a")
+TITLES = {"softmax": "SoftMax", "multimax1": "MultiMax, order 1", "multimax2": "MultiMax, order 2", "sparsemax": "SparseMax",
+          "entmax15": "EntMax-1.5", "evsoftmax": "EvSoftMax", "tanhmax": "TanhMax", "log_softmax": "log SoftMax",
+          "route": "router, k = 8", "topk": "top-k, k = 8"}
+
+
+def speed_chart(run, own, directory):
+    """The chart of the README: every function beside the loop and oneDNN, one row and many."""
+    def entry(name, by):
+        peer = f"1x{ONE}" if by == "onednn" else f"64x{ONE}"
+        single = run.ns(name + ("_f32" if by == "onednn" else "_calls_f32"), by, peer)
+        many = next((time for shape in MANY for time in [run.ns(name + "_f32", by, shape)] if time), None)
+        return single and single * ONE, many
+
+    names, one, many = [], [], []
+    for heading, group, ending in (("weights", CALLS[:-1], ""), ("gradients", GRADIENT, "_backward"),
+                                   ("losses with gradient", LOSS, "_loss")):
+        names.append(heading)
+        one.append([]), many.append([])
+        for name in group:
+            times = [entry(name + ending, by) for by in (own, BY_HAND, "onednn")]
+            if times[0][0]:
+                names.append(TITLES[name])
+                one.append([time[0] for time in times])
+                many.append([time[1] for time in times])
+    if len(names) == 3:
+        return []
+    dots.draw(os.path.join(directory, "speed.svg"), f"Time on one core of {run.context['processor']}; floats, lower is better",
+              names, (OURS, LOOP, PEER),
+              ((f"one row of {ONE} entries, ns per call", one), ("rows of 1,024 entries, ns per entry", many)), race=True)
+    return ["![every function beside the loop and oneDNN](speed.svg)", ""]
+
+
+ONE, MANY = 64, ("256x1024", "32x1024")  # shapes of the speed chart
+
+
+def function_charts(run, own, directory):
+    shapes, names = ("4096x64", "64x4096"), [name for name in ("softmax",) + FORWARD if run.ns(name + "_f32", own, "4096x64")]
+    if not names or not run.ns("softmax_f32", own, shapes[1]):
+        return []
+    times = [[(run.ns(name + "_f32", own, shape) or 0) / run.ns("softmax_f32", own, shape) for shape in shapes] for name in names]
+    errors = [[run.accuracy(name + "_f32", by, "sd4")[0] for by in (own, BY_HAND)] for name in names]
+    titles = [TITLES.get(name, name) for name in names]
+    dots.draw(os.path.join(directory, "functions.svg"), f"Every function beside softmax ({own})", titles,
+              (("rows of 64", "circle", "#1f83d0"), ("rows of 4,096", "square", "#d55e00")),
+              (("multiple of the time of softmax", times),))
+    known = [(title, error) for title, error in zip(titles, errors) if error[0]]
+    dots.draw(os.path.join(directory, "errors.svg"), f"Largest error of an entry, N(0, 4²), rows of up to {LONGEST:,} entries",
+              [title for title, _ in known], (OURS, LOOP), (("ULP", [error for _, error in known]),))
+    return ["![every function as a multiple of softmax](functions.svg)", "", "![errors in ULP](errors.svg)", ""]
+
+
 def main(paths):
     if not paths:
         sys.exit(__doc__)
@@ -403,7 +490,7 @@ def main(paths):
             f"multimax.h {context['multimax']}; {context['date'][:10]}. ", "", INTRODUCTION]
     if not shutil.which("gnuplot"):
         text += ["This report has no charts, because gnuplot is not installed.", ""]
-    text += charts(run, own, directory)
+    text += speed_chart(run, own, directory) + charts(run, own, directory) + function_charts(run, own, directory)
     text += summary_table(run, own) + softmax_tables(run, own) + avx2_table(runs[-1]) + call_table(run, own) + short_table(run, own)
     text += backward_tables(run, own) + axis_table(run, own) + function_tables(run, own) + topk_table(run, own)
     text += attention_table(run, own) + gradient_sizes_table(run, own)

@@ -4,7 +4,7 @@
  * pixel.
  *
  *     cc -O2 -Iinclude examples/classmaps.c -o classmaps -lm
- *     ./classmaps classmaps.svg
+ *     ./classmaps --svg .
  *
  * The program makes the scores: each class has some discs, a score falls with the distance from the nearest one, and
  * noise is added. The classes of a pixel are height * width elements apart (`inner`); one call takes all pixels.
@@ -15,8 +15,8 @@
 enum { CLASSES = 5, HEIGHT = 45, WIDTH = 60, PIXELS = HEIGHT * WIDTH, FUNCTIONS = 3 };
 
 static const char usage[] =
-    "usage: classmaps FILE\n"
-    "Applies softmax, MultiMax and sparsemax over the classes of a map of scores, and draws FILE as SVG.\n";
+    "usage: classmaps --svg DIR\n"
+    "Applies softmax, MultiMax and sparsemax over the classes of a map of scores, and draws classmaps.svg in DIR.\n";
 static const char *const function_name[FUNCTIONS] = {"SoftMax", "MultiMax", "SparseMax"};
 
 /* ==== scores ====================================================================================================== */
@@ -103,9 +103,10 @@ static void svg_box(FILE *svg, int x, int y, int width, int height, const char *
     fprintf(svg, "<path fill=\"%s\" d=\"M%d %dh%dv%dh-%dz\"/>\n", colour, x, y, width, height, width);
 }
 
-/* Runs of pixels of one colour are one box. */
+/* Runs of pixels of one colour are one box. Their edges are not smoothed: the ground would show through. */
 static void svg_map(FILE *svg, int left, int top, float weights[CLASSES][HEIGHT][WIDTH], int counts) {
     char colour[8], next[8];
+    fprintf(svg, "<g shape-rendering=\"crispEdges\">\n");
     for (int i = 0; i < HEIGHT; ++i) {
         for (int j = 0, from = 0; j <= WIDTH; ++j) {
             if (j == WIDTH) {
@@ -122,6 +123,7 @@ static void svg_map(FILE *svg, int left, int top, float weights[CLASSES][HEIGHT]
             memcpy(colour, next, sizeof colour);
         }
     }
+    fprintf(svg, "</g>\n");
 }
 
 static double mean_classes(float weights[CLASSES][HEIGHT][WIDTH]) {
@@ -156,10 +158,12 @@ static void draw(FILE *svg, float scores[CLASSES][HEIGHT][WIDTH]) {
 }
 
 int main(int argc, char **argv) {
+    static const char *const option[] = {"--svg"};
     static float scores[CLASSES][HEIGHT][WIDTH];
-    if (argc == 2 && strcmp(argv[1], "--help") == 0) { print_help(usage); }
-    if (argc != 2 || argv[1][0] == '-') { fail("give the name of one file to draw; see --help"); }
-    FILE *svg = file_open(argv[1]);
+    const char *directory = NULL, *value;
+    for (int i = 0; next_option(argc, argv, &i, option, 1, 1, usage, &value) >= 0;) { directory = value; }
+    if (directory == NULL) { fail("--svg DIR says where the picture goes; see --help"); }
+    FILE *svg = file_open_in(directory, "classmaps.svg");
     make_scores(scores);
     draw(svg, scores);
     flush_results();

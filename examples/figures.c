@@ -2,7 +2,7 @@
  * figures.c: draws figures after those of the MultiMax paper with multimax.h, as SVG files.
  *
  *     cc -O2 -Iinclude examples/figures.c -o figures -lm
- *     ./figures --help
+ *     ./figures --svg .
  *
  * The paper is Zhou, Fritz, Keuper, "MultiMax: Sparse and Multi-Modal Attention Learning", ICML 2024. Tables 7 and 8
  * have its learned parameters. The paper does not say which inputs and which layer Figures 1 and 2 use; this file
@@ -163,7 +163,7 @@ static struct point on_simplex(const double y[ENTRIES]) {
 }
 
 static void draw_simplex(FILE *svg, const struct learned *learned) {
-    static const char *const detail[FUNCTIONS] = {", t = 1", "", "", "", ", layer 10"};
+    static const char *const detail[FUNCTIONS] = {", t = 1", "", "", "", " (layer 10"};
     static const double corner[ENTRIES][ENTRIES] = {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}};
     const mmax_multimax_params *p = &learned->vision[HIDDEN_LAYER - 1];
     double from[INPUTS][ENTRIES], to[INPUTS][ENTRIES];
@@ -191,6 +191,7 @@ static void draw_simplex(FILE *svg, const struct learned *learned) {
         svg_marker(svg, 366, 50 + 26 * f, f);
         svg_text(svg, 384, 55 + 26 * f, "start", "%s%s", style[f].name, detail[f]);
     }
+    svg_text(svg, 384, 55 + 26 * FUNCTIONS - 8, "start", "of Deit-small)");
     svg_temperatures(svg, 16, 64, 130);
     svg_text(svg, 10, 410, "start", "(1, 0, 0): x&#8321; alone");
     svg_text(svg, 510, 410, "end", "(0, 1, 0): x&#8322; alone");
@@ -265,9 +266,9 @@ static void draw_tradeoff(FILE *svg, const struct learned *learned) {
         to = in_tradeoff(&panel, y[0]);
         svg_marker(svg, to.x, to.y, SOFTMAX);
         if (marked[i] > 1) {
-            svg_text(svg, to.x + 9, to.y - 7, "start", "%g", marked[i]);
+            svg_text(svg, to.x + 9, to.y - 7, "start", "t = %g", marked[i]);
         } else {
-            svg_text(svg, to.x - 9, to.y + 17, "end", "%s%g", marked[i] == 1 ? "SoftMax, temperature " : "", marked[i]);
+            svg_text(svg, to.x - 9, to.y + 17, "end", "%st = %g", marked[i] == 1 ? "SoftMax, " : "", marked[i]);
         }
     }
     for (int f = SOFTMAX + 1; f < FUNCTIONS; ++f) {
@@ -279,7 +280,7 @@ static void draw_tradeoff(FILE *svg, const struct learned *learned) {
     }
     svg_text(svg, panel.left + panel.width / 2, 420, "middle", "multi-modality");
     svg_vertical(svg, 20, panel.top + panel.height / 2, "sparsity");
-    svg_text(svg, 260, 446, "middle", "means over the four inputs of simplex.svg");
+    svg_text(svg, 260, 446, "middle", "t: temperature; means over the inputs of simplex.svg");
     svg_end(svg);
 }
 
@@ -374,9 +375,9 @@ static void write_figures(const char *directory, const struct learned *learned) 
 /* ==== main ======================================================================================================== */
 
 static const char usage[] =
-    "usage: figures [--data DIR] DIR\n"
+    "usage: figures --svg DIR [--data DIR]\n"
     "\n"
-    "Writes figures after those of the MultiMax paper to the directory DIR:\n"
+    "Writes figures after those of the MultiMax paper to the directory of --svg:\n"
     "\n"
     "  simplex.svg              Figure 1a: weights of three entries on the simplex\n"
     "  tradeoff.svg             Figure 1b: sparsity against multi-modality, with EntMax over alpha and top-k\n"
@@ -391,23 +392,14 @@ static const char usage[] =
     "wrong option, table or directory; then no file is left half written.\n";
 
 int main(int argc, char **argv) {
+    static const char *const option[] = {"--svg", "--data"};
     static struct learned learned;
     const char *directory = NULL, *data = "examples/data";
-    for (int i = 1; i < argc; ++i) {
-        const char *value = option_value(argc, argv, &i, "--data");
-        if (value != NULL) {
-            data = value;
-        } else if (strcmp(argv[i], "--help") == 0) {
-            print_help(usage);
-        } else if (argv[i][0] == '-') {
-            fail("there is no option '%s'; see --help", argv[i]);
-        } else if (directory != NULL) {
-            fail("one directory only, not both '%s' and '%s'; see --help", directory, argv[i]);
-        } else {
-            directory = argv[i];
-        }
+    const char *value;
+    for (int i = 0, which; (which = next_option(argc, argv, &i, option, 2, 2, usage, &value)) >= 0;) {
+        *(which == 0 ? &directory : &data) = value;
     }
-    if (directory == NULL) { fail("which directory shall the figures go to? see --help"); }
+    if (directory == NULL) { fail("--svg DIR says where the figures go; see --help"); }
     read_table(learned.vision, VISION_LAYERS, data, "table7_deit_small.csv");
     read_table(learned.language, LANGUAGE_LAYERS, data, "table8_language_transformer.csv");
     write_figures(directory, &learned);

@@ -118,7 +118,7 @@ struct drawing {
 static const char *const shown_name[KINDS] = {"SoftMax",    "MultiMax", "EvSoftMax", "SparseMax",
                                               "EntMax-1.5", "TanhMax",  "AttnScale", "diversified"};
 
-enum { LEFT = 64, TOP = 104, KEY_WIDTH = 200, FIGURE_WIDTH = 864 };
+enum { LEFT = 64, TOP = 104, KEY_WIDTH = 200, FIGURE_WIDTH = 864, CELL = 96, CELL_PITCH = 116 };
 
 /* Two rows of keys. */
 static void svg_keys(FILE *svg, const struct drawing *d) {
@@ -131,22 +131,19 @@ static void svg_keys(FILE *svg, const struct drawing *d) {
     }
 }
 
-/* Means over the seeds from layer `first` on; whiskers beside each other are standard deviations. */
-static void svg_by_layer(FILE *svg, const struct panel *panel, const struct drawing *d, int measure, int first) {
-    for (int f = 0; f < KINDS; ++f) {
-        double x[MAX_LAYERS + 1], y[MAX_LAYERS + 1];
-        for (int l = first; l <= d->layers && d->drawn[f]; ++l) {
-            struct spread s = spread_at(&d->result[f], measure, l, d->seeds);
-            double at = panel_x(panel, l) + 2 * f - 5;
-            x[l] = l;
-            y[l] = s.mean;
-            fprintf(svg, "<path stroke=\"%s\" stroke-width=\"1.5\" d=\"", line[f]->colour);
-            svg_point(svg, 'M', at, panel_y(panel, s.mean - s.std));
-            svg_point(svg, 'L', at, panel_y(panel, s.mean + s.std));
-            fprintf(svg, "\"/>\n");
-        }
-        if (d->drawn[f]) { svg_curve(svg, panel, line[f], x + first, y + first, 1, (size_t)(d->layers - first + 1)); }
+/* Means over the seeds from layer `first` on; whiskers are standard deviations. */
+static void svg_by_layer(FILE *svg, const struct panel *panel, const struct drawing *d, int f, int measure, int first) {
+    double x[MAX_LAYERS + 1], y[MAX_LAYERS + 1];
+    for (int l = first; l <= d->layers; ++l) {
+        struct spread s = spread_at(&d->result[f], measure, l, d->seeds);
+        x[l] = l;
+        y[l] = s.mean;
+        fprintf(svg, "<path stroke=\"%s\" stroke-width=\"1.5\" d=\"", line[f]->colour);
+        svg_point(svg, 'M', panel_x(panel, l), panel_y(panel, s.mean - s.std));
+        svg_point(svg, 'L', panel_x(panel, l), panel_y(panel, s.mean + s.std));
+        fprintf(svg, "\"/>\n");
     }
+    svg_curve(svg, panel, line[f], x + first, y + first, 1, (size_t)(d->layers - first + 1));
 }
 
 /* The least multiple of `step` that is not below the measure. */
@@ -161,36 +158,33 @@ static double top_of(const struct drawing *d, int measure, double step) {
     return step * ceil(fmax(most, step) / step - 1e-9);
 }
 
-static void draw_tokens(FILE *svg, const struct drawing *d) {
-    static const char *const title[ROLLOUT] = {"patch similarity", "mean average distance", "rank-collapse residual"};
-    svg_begin(svg, FIGURE_WIDTH, 392, "Similarity of tokens after each layer");
-    svg_text(svg, LEFT, 26, "start", "Similarity of tokens after each layer: means of %d seed%s%s", d->seeds,
-             d->seeds > 1 ? "s" : "", d->seeds > 1 ? ", whiskers: &#177; std" : "");
-    svg_keys(svg, d);
-    for (int m = 0; m < ROLLOUT; ++m) {
-        double step[2] = {1, 0.2};
-        struct panel panel = {LEFT + 272 * m, TOP + 16, 220, 220, {0, 0}, {d->layers, top_of(d, m, 0.2)}};
-        svg_grid(svg, &panel, step, 1, 1);
-        svg_by_layer(svg, &panel, d, m, 0);
-        svg_text(svg, panel.left, TOP + 4, "start", "%s", title[m]);
-        svg_text(svg, panel.left + panel.width / 2, 378, "middle", "layer");
+/* A row of panels for each measure, a column for each function; SoftMax is in all of them. */
+static void draw_by_layer(FILE *svg, const struct drawing *d, int measure, int rows, const char *title) {
+    static const char *const name[] = {"similarity", "distance (MAD)", "residual", "Frobenius norm"};
+    const int first = measure == ROLLOUT, bottom = TOP + CELL_PITCH * rows;
+    int others = 0;
+    double step[2] = {2, first ? 1 : 0.5};
+    for (int f = 0; f < KINDS; ++f) { others += f != SOFTMAX && d->drawn[f]; }
+    svg_begin(svg, FIGURE_WIDTH + 20, bottom + 40, title);
+    svg_text(svg, LEFT, 26, "start", "%s: means of %d seed%s%s", title, d->seeds, d->seeds > 1 ? "s" : "",
+             d->seeds > 1 ? ", whiskers: &#177; std" : "");
+    if (d->drawn[SOFTMAX]) { svg_key(svg, LEFT, 52, line[SOFTMAX], "SoftMax"); }
+    for (int row = 0; row < rows; ++row) {
+        int column = 0, m = measure + row, last = row + 1 == rows;
+        double top = TOP + CELL_PITCH * row;
+        for (int f = 0; f < KINDS; ++f) {
+            struct panel panel = {LEFT + CELL_PITCH * column, top, CELL, CELL, {first, 0}, {0, top_of(d, m, step[1])}};
+            panel.high[0] = d->layers > first ? d->layers : first + 1;
+            if (!d->drawn[f] || (f == SOFTMAX && others)) { continue; }
+            svg_grid(svg, &panel, step, last, column == 0);
+            if (d->drawn[SOFTMAX]) { svg_by_layer(svg, &panel, d, SOFTMAX, m, first); }
+            svg_by_layer(svg, &panel, d, f, m, first);
+            if (row == 0) { svg_text(svg, panel.left + CELL / 2, TOP - 10, "middle", "%s", shown_name[f]); }
+            if (last) { svg_text(svg, panel.left + CELL / 2, bottom + 26, "middle", "layer"); }
+            ++column;
+        }
+        svg_vertical(svg, 20, top + CELL / 2, name[m]);
     }
-    svg_end(svg);
-}
-
-static void draw_rollout(FILE *svg, const struct drawing *d) {
-    double step[2] = {1, 0.5};
-    struct panel panel = {LEFT, TOP, FIGURE_WIDTH - LEFT - 20, 260, {1, 0}, {d->layers, top_of(d, ROLLOUT, 0.5)}};
-    panel.high[0] = d->layers > 1 ? d->layers : 2;
-    svg_begin(svg, FIGURE_WIDTH, 420, "Distance of the attention rollout from the attention of the layer");
-    svg_text(svg, LEFT, 26, "start",
-             "Distance of the attention rollout from the layer's own attention: means of %d seed%s%s", d->seeds,
-             d->seeds > 1 ? "s" : "", d->seeds > 1 ? ", whiskers: &#177; std" : "");
-    svg_keys(svg, d);
-    svg_grid(svg, &panel, step, 1, 1);
-    svg_by_layer(svg, &panel, d, ROLLOUT, 1);
-    svg_text(svg, panel.left + panel.width / 2, 404, "middle", "layer");
-    svg_vertical(svg, 18, panel.top + panel.height / 2, "Frobenius norm");
     svg_end(svg);
 }
 
@@ -204,7 +198,7 @@ static void svg_power(FILE *svg, double x, double y, const char *anchor, int pow
 }
 
 /* Zeros are separate, left of the logarithmic axis. */
-enum { COLUMNS = 3, PITCH_X = 270, PITCH_Y = 216, ZERO = -DECADES - 1, RAREST = -6 };
+enum { COLUMNS = 3, PITCH_X = 270, PITCH_Y = 216, ZERO = -DECADES - 2, RAREST = -6 };
 
 static void svg_weight_axes(FILE *svg, const struct panel *p, int cumulative, int with_x, int with_y) {
     double right = p->left + p->width, bottom = p->top + p->height;
@@ -216,7 +210,7 @@ static void svg_weight_axes(FILE *svg, const struct panel *p, int cumulative, in
             svg_power(svg, p->left - 8, panel_y(p, y) + 5, "end", (int)y);
         }
     }
-    for (int x = ZERO; x <= 0; x += x == ZERO ? 1 : 2) {
+    for (int x = ZERO; x <= 0; x += 2) {
         svg_line(svg, "grid", panel_x(p, x), p->top, panel_x(p, x), bottom);
         if (with_x && x == ZERO) {
             svg_text(svg, panel_x(p, x), bottom + 20, "middle", "0");
@@ -280,10 +274,11 @@ static void draw_cumulative(FILE *svg, const struct drawing *d) {
 }
 
 static void write_figures(const char *directory, const struct drawing *d) {
-    draw_tokens(file_open_in(directory, "tokens.svg"), d);
+    draw_by_layer(file_open_in(directory, "tokens.svg"), d, 0, ROLLOUT, "Similarity of tokens after each layer");
     draw_histogram(file_open_in(directory, "histogram.svg"), d);
     draw_cumulative(file_open_in(directory, "cumulative.svg"), d);
-    draw_rollout(file_open_in(directory, "rollout.svg"), d);
+    draw_by_layer(file_open_in(directory, "rollout.svg"), d, ROLLOUT, 1,
+                  "Distance of the attention rollout from the layer's own attention");
     files_keep();
 }
 

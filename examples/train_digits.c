@@ -422,10 +422,10 @@ static void svg_training(FILE *svg, const struct result *result, int count, int 
 static void write_svgs(const char *directory, const struct result *result, int functions,
                        const struct result *head_result, int heads, const struct dataset *data, int epochs) {
     if (functions > 0) {
-        svg_attention(file_open_in(directory, "attention.svg"), result, functions, data);
-        svg_training(file_open_in(directory, "training.svg"), result, functions, 0, epochs);
+        svg_attention(file_open_in(directory, "digits_attention.svg"), result, functions, data);
+        svg_training(file_open_in(directory, "digits_training.svg"), result, functions, 0, epochs);
     }
-    if (heads > 0) { svg_training(file_open_in(directory, "heads.svg"), head_result, heads, 1, epochs); }
+    if (heads > 0) { svg_training(file_open_in(directory, "digits_heads.svg"), head_result, heads, 1, epochs); }
     files_keep();
 }
 
@@ -594,7 +594,7 @@ static const char usage[] =
     "all\n"
     "                   (the first six, default), or none\n"
     "  --head NAME      output layer: softmax, multimax, evsoftmax, sparsemax, entmax15, all (default) or none\n"
-    "  --svg DIR        write attention.svg, training.svg and heads.svg to DIR\n"
+    "  --svg DIR        write digits_attention.svg, digits_training.svg and digits_heads.svg to DIR\n"
     "\n"
     "Or trains one model:\n"
     "\n"
@@ -896,7 +896,7 @@ int main(int argc, char **argv) {
     t->epochs = o.epochs;
     trainer_start(t, o.data_path);
     if (o.svg_directory != NULL) { /* a wrong directory fails before the training */
-        file_open_in(o.svg_directory, "training.svg");
+        file_open_in(o.svg_directory, "digits_training.svg");
         files_drop();
     }
     if (was_given(&o, STUDY) || was_given(&o, ATTENTION) || was_given(&o, LAST_LAYER)) {

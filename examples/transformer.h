@@ -610,17 +610,17 @@ static inline double seconds_since(time_t begun, time_t now) {
     return by_clock > used + 1 ? by_clock : used;
 }
 
-/* Draws one line on a terminal, at most once a second, and nothing in a pipe. `done` is the share of all work. From 3 s
- * on the line shows the time left. */
+/* Draws one line on a terminal, at most once a second; in a file or a pipe it is a line of its own, once a minute. `done`
+ * is the share of all work. From 3 s on the line shows the time left. */
 static inline void progress_line(const char *text, time_t begun, time_t *drawn, double done) {
     time_t now = time(NULL);
-    if (STDERR_IS_TERMINAL() && now != *drawn) {
+    if (difftime(now, *drawn) >= (STDERR_IS_TERMINAL() ? 1 : 60)) {
         char line[200], left[32] = "";
         double passed = seconds_since(begun, now);
         *drawn = now;
         if (passed >= 3) { snprintf(left, sizeof left, "%.0f s left: ", passed * (1 - done) / done); }
         snprintf(line, sizeof line, "%s%s", left, text);
-        fprintf(stderr, "\r%-79.79s", line);
+        fprintf(stderr, STDERR_IS_TERMINAL() ? "\r%-79.79s" : "%.79s\n", line);
     }
 }
 

@@ -260,19 +260,6 @@ case_ "-fpack-struct changes none, or is refused" \
     "$c -w $extern_ -fpack-struct $here/packed.c implementation.o -o packed -lm 2>/dev/null &&
          $run ./packed | diff layout - ||
      refuses '$c -w -fpack-struct $extern_ -fsyntax-only $here/packed.c' 'fpack_struct'"
-case_ "what the README gives engines" \
-    "awk '/^## /{on = /softmax of a C engine/} /^\`\`\`\$/{code = 0} on && code; /^\`\`\`c\$/{code = 1}' $here/../../README.md \
-     >engines.h && grep -q fused_classifier engines.h &&
-     $c $extern_ -I. $here/engines.c implementation.o -o engines -lm && $run ./engines"
-case_ "every C block of the README compiles" \
-    "awk '/^\`\`\`\$/{code = 0} code{print >(\"block\" n \".c\")} /^\`\`\`c\$/{code = 1; ++n}' $here/../../README.md &&
-     [ -f block6.c ] && for block in block*.c; do
-         grep -q 'define MULTIMAX_IMPLEMENTATION' \$block ||
-             $c $extern_ -include stdlib.h -include multimax.h -fsyntax-only \$block || exit 1
-     done"
-case_ "the README's first example prints what the README says" \
-    "$c99 -I$include $small block1.c -o block1 -lm && $run ./block1 >printed && cat printed &&
-     printf 'prints \\140%s\\140' \"\$(cat printed)\" >wanted && grep -qF -f wanted $here/../../README.md"
 case_ "shared mode: the user's object holds no code of it" "$nm plain.o | grep -v ' U ' | grep mmax_ >code; empty code"
 case_ "shared mode: every global name of the implementation is mmax_" \
     "globals implementation.o | sed 's/^_//' | grep -v '^mmax_' >others; empty others"
