@@ -94,7 +94,7 @@ m("attention: heads do not repeat", "mmax_head_of", "head % a->heads", "head", "
 m("interleaved: rows may be too long for the tile", "mmax_check_all", "s->cols > mmax_tile_of(a, size)", "0", "axis")
 m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "", "axis")
 m("interleaved: a block's stride is not looked at", "mmax_check_all", "* inner == 1", "== 1", "axis")
-m("interleaved: entries that are not active are read", "mmax_tile_copy", "!write && (tile->starts || tile->ends)", "0",
+m("interleaved: entries that are not active are read", "mmax_tile_copy", "write == 0 && (tile->starts || tile->ends)", "0",
   "axis")
 m("interleaved: entries past the last are read", "mmax_transpose_rows", "j < height ? j : 0", "j", "axis")
 m("interleaved: rows past the last are written", "mmax_transpose_rows", "if (j < width)", "if (1)", "axis")
@@ -160,10 +160,19 @@ m("slope: one at the kink, too", "mmax_through_sigma", "mmax_lt(d, s)", "mmax_le
 m("gp: a mask's distance is infinite", "mmax_through_sigma",
   "mmax_max(x * mmax_set(t->input_scale), mmax_set(MMAX_DOUBLE ? -1e200 : -1e30))", "(x * mmax_set(t->input_scale))",
   "special_cases backward losses")
-m("gp: a target's own part is left out", "mmax_gradient_part", "if (own < n) {", "if (0) {", "losses")
+m("gp: a target's own part is left out", "mmax_gradient_part", "own < n && r->b->slopes", "0", "losses")
 m("gp: what is masked counts", "mmax_gradient_of", "mmax_keep(mmax_is_active(x_), g)", "g", "special_cases losses")
-m("gp: what is held is not flushed", "mmax_slopes_flush", "t->held > MMAX_GP_MOST", "0", "backward losses")
-m("gp: flushed lanes stay", "mmax_slopes_flush", "t->lanes[i] = mmax_set(0);", "", "backward losses")
+m("gp: what is held is not flushed", "mmax_slopes_hold", "t->held + more > MMAX_GP_MOST", "0", "backward losses")
+m("gp: flushed lanes stay", "mmax_slopes_add", "t->lanes[i] = mmax_set(0);", "", "backward losses")
+m("accumulate: what gets 0 does not keep its bits", "mmax_put",
+  "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
+m("accumulate: the target's own part twice", "mmax_end_loss", "if (own && adds) { *own = old; }", "", "accumulate")
+m("accumulate: a group's targets twice", "mmax_end_plain", "*own = old;", "", "accumulate")
+m("accumulate: a threshold's target twice", "mmax_threshold_loss_row", "gx[target - x] = old;", "", "accumulate")
+m("accumulate: what ends is set to 0", "mmax_back_all", "r.n < s->cols && !r.adds", "r.n < s->cols", "accumulate")
+m("accumulate: what lies outside is set to 0", "mmax_zero_outside", "!mmax_adds(a) &&", "", "accumulate")
+m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || adds ||", "r->is_unscored ||", "accumulate")
+m("accumulate: one row does not add", "mmax_try_row", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
 m("gradient: rows have no end", "mmax_put", "mmax_store_upto(gx, left,", "mmax_store_upto(gx, MMAX_WHOLE,",
   "special_cases memory backward")
 m("gp: lanes are lost", "mmax_gradient_of", "*r->b->slopes = t;", ";", "losses")
@@ -205,7 +214,7 @@ m("far maxima: the shift is not taken off", "mmax_by_blocks", "shift) - shift)",
 m("ends: what is past them stays", "mmax_begin_row", "r->y && r->n < b->a->s.cols", "0", "special_cases memory")
 m("sink: it is no term of the sum", "mmax_begin_row", "b->a->sink ? mmax_sink_of(r) :", "", "attention")
 m("lse: without the maximum", "mmax_after_sum", "* b->call.scale", "", "attention")
-m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "is_sigma && b->finish->targets && r->y == r->x",
+m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "(adds || r->y == r->x)",
   "0", "losses")
 
 # ==== rows, short rows ====
@@ -307,38 +316,39 @@ m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11
 m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "term", "topk")
 
 # ==== backward, tanhmax, soft caps ====
-m("backward: the means of a part of a register are not set", "mmax_back_rows", "mmax_store(means + good * r->n, mmax_set(0));",
-  "", "environment backward")
 m("backward: gx below the normal numbers", "mmax_unscaled",
   "mmax_keep_product(counts, g, mmax_set(l->down))", "g * mmax_set(l->down)",
   "environment backward special_cases losses")
-m("backward: no lift", "mmax_back_rows", "mmax_scaling_of(&c.scaling, by == MMAX_BY_ENTRY ? 1 : MMAX_UP, r->scale)",
-  "mmax_scaling_of(&c.scaling, 1, r->scale)", "backward environment special_cases losses")
-m("backward: rows that share registers have one mean", "mmax_back_rows", "is_joint ? means : NULL", "NULL",
-  "golden bits backward")
-m("backward: means of rows lie upon each other", "mmax_back_means", "means += step;", "", "bits golden backward")
-m("backward: all rows have the first one's mean", "mmax_back_rows", "mean += MMAX_WIDTH;", "", "bits golden backward")
-m("backward: sums of long rows begin anew", "mmax_back_mean", "mean = mmax_set(mmax_total(&sums[0]));", "",
-  "backward long_rows")
-m("backward: a row that is not usual is taken", "mmax_back_means",
-  "if (MMAX_UNLIKELY(!mmax_back_mean(&s, gy, y, x, n, c, by, after))) { return j; }",
-  "(void)mmax_back_mean(&s, gy, y, x, n, c, by, after);", "special_cases")
 m("backward: rows of other ends are alike", "mmax_back_all", "(run < s->rows && mmax_end_of(s, run) == r.n)",
   "run < s->rows", "backward special_cases")
 m("backward: gy of masked entries is used", "mmax_slow_entry", "if (!counts) { return is_bad * 2; }", "", "special_cases")
 m("backward: a mask of x weighs", "mmax_back_weight", "if (has_x) { y = mmax_keep(mmax_is_active(x), y); }", "",
   "special_cases backward attention")
-m("backward: NaN in x is not seen", "mmax_back_mean", "bad[k % 2] = mmax_fma(x_, tiny, bad[k % 2])", "", "special_cases")
 m("backward: NaN rows write masks", "mmax_slow_gradient", "state > 1 && is & 1", "state > 1", "special_cases backward")
 m("backward: large gradients overflow", "mmax_slow_gradient", "down = 1e-100;", "", "backward special_cases")
 m("backward: seglu's NaN is lost", "mmax_back_entry", "mmax_select(mmax_is_nan(nan), nan, d)", "d",
   "special_cases backward")
-m("backward: seglu's NaN is not in gp", "mmax_back_rows",
-  "by == MMAX_BY_ENTRY && mmax_any(mmax_is_nan(s.square))", "0", "special_cases backward")
 m("tanhmax: gx of flat rows", "mmax_back_square", "mmax_lt(exponent, mmax_set(MMAX_TINY))", "mmax_lt(exponent, exponent)",
   "special_cases forward backward more")
 m("tanhmax: cosh has no square of 2 / C", "mmax_back_square", "*square = normal * normal;", "*square = mmax_set(0);",
   "backward golden")
+m("backward: the means of a part of a register are not set", "mmax_back_folds",
+  "mmax_store(group->mean + rows * step, mmax_set(0));", "", "environment backward")
+m("backward: no lift", "mmax_back_rows", "mmax_scaling_of(&c.scaling, has_y ? MMAX_UP : 1, r->scale)",
+  "mmax_scaling_of(&c.scaling, 1, r->scale)", "backward environment special_cases losses")
+m("backward: rows that share registers have one mean", "mmax_back_rows", "is_joint ? group.mean : NULL", "NULL",
+  "golden bits backward")
+m("backward: means of rows lie upon each other", "mmax_back_folds", "j * step + at", "at", "bits golden backward")
+m("backward: all rows have the first one's mean", "mmax_back_rows", "mmax_set(group.mean[j])", "mmax_set(group.mean[0])",
+  "bits golden backward")
+m("backward: sums of long rows begin anew", "mmax_back_part", "mmax_set(mmax_total(&sums[i]))",
+  "mmax_hsum(group->part[i][j])", "backward long_rows")
+m("backward: one row that is not usual is taken", "mmax_back_rows", "!MMAX_UNLIKELY(mmax_any(mmax_back_fold(&group, 1, &call, by)))",
+  "(size_t)(mmax_back_fold(&group, 1, &call, by), 1)", "special_cases")
+m("backward: rows that are not usual are taken", "mmax_back_folds", "bits >> j & 1 ? j : rows", "rows", "special_cases")
+m("backward: NaN in x is not seen", "mmax_back_part", "bad[k % 2] = mmax_fma(x_, tiny, bad[k % 2])", "", "special_cases")
+m("backward: seglu's NaN is not in gp", "mmax_back_rows", "!has_y && mmax_any(mmax_is_nan(s.square))", "0",
+  "special_cases backward")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
   "* 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))", "",
   "environment special_cases backward")
@@ -391,7 +401,7 @@ m("loss: an infinite factor is a usual one", "mmax_is_odd", "|| !mmax_is_finite_
 m("loss: a factor is not infinite beyond the type", "mmax_batch_of",
   "b->factor = b->factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
 m("soft targets: outside starts and ends", "mmax_plain_length",
-  "if (a->out) { memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real)); }", "", "attention losses")
+  "memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real));", "", "attention losses")
 
 # ==== attention: calls by parts; public functions ====
 m("bias: rows do not repeat", "mmax_terms_of", "a && a->bias_rows ? row % a->bias_rows :", "", "attention")
