@@ -48,6 +48,7 @@ static wide score_[MOST], gate_[MOST], value_[MOST];
 static wide sigmoid(wide s) { return s < 0 ? expl(s) / (1 + expl(s)) : 1 / (1 + expl(-s)); }
 /* Scores, the gate's weights and the values that decide, of a row of n entries at x; masks are -inf. */
 static void values_of(const route_type *t, const void *x, size_t n, const mmax_router *r, double scale) {
+    const int by_scores = r->gate == MMAX_GATE_CHOSEN || (r->gate >= MMAX_GATE_SIGMOID && !r->bias && r->groups <= 1);
     wide max = -INFINITY, sum = 0;
     for (size_t i = 0; i < n; ++i) {
         score_[i] = is_special(t->f, x, i, MINUS_INF) ? -INFINITY : (wide)scale * get(t->f, x, i);
@@ -57,7 +58,7 @@ static void values_of(const route_type *t, const void *x, size_t n, const mmax_r
     for (size_t i = 0; i < n; ++i) {
         const int masked = is_special(t->f, x, i, MINUS_INF);
         gate_[i] = masked ? 0 : r->gate == MMAX_GATE_SOFTMAX ? expl(score_[i] - max) / sum : sigmoid(score_[i]);
-        value_[i] = masked ? -INFINITY : r->gate == MMAX_GATE_CHOSEN ? score_[i] : gate_[i];
+        value_[i] = masked ? -INFINITY : by_scores ? score_[i] : gate_[i];
         if (r->bias && !masked) {
             value_[i] = is_special(t->f, r->bias, i, MINUS_INF) ? -INFINITY : value_[i] + get(t->f, r->bias, i);
         }
@@ -100,7 +101,7 @@ static void check_row(const route_type *t, const void *x, const void *weights, c
         const wide size = fabsl(value_[i]) + (r->bias ? fabs(get(t->f, r->bias, i)) : 0);
         if (value_[i] > -1e4000L) { magnitude = size > magnitude ? size : magnitude; }
     }
-    tolerance = r->gate == MMAX_GATE_CHOSEN && !r->bias ? 0 : 8 * eps * magnitude;
+    tolerance = r->gate != MMAX_GATE_SOFTMAX && !r->bias && r->groups <= 1 ? 0 : 8 * eps * magnitude;
     ++compared;
     if (r->groups > 1 && !mask_groups(n, r, (double)(r->group_best + 2) * 8 * eps * magnitude)) {
         ++near;
