@@ -37,8 +37,7 @@ m("targets: a loss takes attention", "mmax_check_attention", "!(needs & MMAX_TAR
 m("targets: a grad_scale beyond the type", "mmax_check_targets", "mmax_fits(t->grad_scale, size)",
   "mmax_is_finite_f64(t->grad_scale)", "special_cases")
 m("attention: slopes without bias pass", "mmax_check_attention", "&& !(a->slopes && !a->bias)", "", "special_cases")
-m("alias: other inputs are not compared", "mmax_check_all", "j < 20", "j < 10",
-  "special_cases")
+m("alias: other inputs are not compared", "mmax_check", "j < list.count", "j < 4", "special_cases")
 m("no columns: the sink is lost", "mmax_check_empty", "sinks ? sinks[mmax_head_of(&a->s, row)] :", "", "special_cases")
 m("no columns: a class passes", "mmax_check_empty", "if (a->t->index[row] >= 0) { return MMAX_ERR_TARGETS; }", "",
   "special_cases")
@@ -59,41 +58,35 @@ m("attention: a sink of NaN passes", "mmax_check_attention", "(a->sinks && mmax_
   "attention special_cases")
 m("alias: neighbours count as overlapping", "mmax_are_apart", ">= p_bytes +", "> p_bytes +", "special_cases memory")
 m("alias: interleaved rows must leave a gap", "mmax_may_overlap", "offset >= row", "offset > row", "special_cases")
-m("alias: interleaved rows may overlap at the end", "mmax_may_overlap", "&& offset + row <= a_stride", "",
+m("alias: interleaved rows may overlap at the end", "mmax_may_overlap", "&& offset + row <= a->stride", "",
   "special_cases")
-m("alias: the same pointer is enough for in place", "mmax_may_overlap", "a_stride == b_stride",
-  "(p == q || a_stride == b_stride)", "special_cases")
-m("alias: any two outputs may be one", "mmax_may_overlap", "? is_input :", "? 1 :",
+m("alias: the same pointer is enough for in place", "mmax_may_overlap", "a->stride == b->stride",
+  "(p == q || a->stride == b->stride)", "special_cases")
+m("alias: any two outputs may be one", "mmax_may_overlap", "? b->is_input :", "? 1 :",
   "special_cases attention more losses")
-m("alias: outputs are not compared with bias and q", "mmax_check_all", "p[i] && j < 20; ++j) {",
-  "p[i] && j < 20; j = j == 3 ? 6 : j + 1) {", "attention special_cases losses")
-m("alias: the bias of a router is as wide as a block", "mmax_check_all", "heads, s->cols, picked}", "heads, width, picked}", "axis")
-m("alias: the weights of a gradient are outputs", "mmax_check_all", "a->gweights ? 8 : 10", "10", "route")
-m("alias: a loss is compared as one double", "mmax_check_all", "a->needs & MMAX_PER_HEAD ? heads : rows", "1",
+m("alias: q may be the output", "mmax_arrays_of", "a->t->q_stride, 0)", "a->t->q_stride, 1)", "attention special_cases losses")
+m("alias: the bias of a router is as wide as a block", "mmax_arrays_of", "a->bias, s->cols,", "a->bias, list->width,", "axis")
+m("alias: the weights of a gradient are outputs", "mmax_arrays_of", "if (!a->gweights) { outputs = list->count; }",
+  "outputs = list->count;", "route")
+m("alias: a loss is compared as one double", "mmax_arrays_of", "a->needs & MMAX_PER_HEAD ? heads : rows", "1",
   "special_cases losses")
-m("order: parameters before shapes", "mmax_check_all", "s->cols > limit",
-  "!mmax_check_scale(&s->scale)) { return MMAX_ERR_PARAM; } if (s->cols > limit", "special_cases api")
-m("order: aliases before ends", "mmax_check_all", "for (size_t r = 0;",
-  "if (p[1] && p[0] != p[1] && !mmax_are_apart(p[0], *bytes, p[1], bytes[1])) { return MMAX_ERR_ALIAS; } for (size_t r = 0;",
-  "special_cases api")
-m("shape: strides of one row of bias or q matter", "mmax_check_all", "count * inner == 1 ? width :", "",
+m("shape: strides of one row of bias matter", "mmax_add_blocks", "(rest > 0 || list->is_axis) &&", "",
   "attention losses")
-m("shape: a stride below cols passes", "mmax_check_all", "apart < width", "apart + 1 < width", "special_cases")
-m("shape: sizes may overflow", "mmax_check_all", "count > 1 && apart > (limit - width) / (count - 1)", "0",
+m("shape: a stride below cols passes", "mmax_add_blocks", "stride < list->width", "stride + 1 < list->width", "special_cases")
+m("shape: sizes may overflow", "mmax_add_blocks", "apart > (limit - list->width) / rest", "0",
   "special_cases")
 m("interleaved: a far maximum is not taken off", "mmax_axis_row", "mmax_shift_of(&r.weigher, r.max, t->call)",
   "(mmax_shift_of(&r.weigher, r.max, t->call), 0)", "axis")
-m("interleaved: a range of rows extends to the end of its block", "mmax_check_all", "+ width - absent)", "+ width)",
+m("interleaved: a range of rows extends to the end of its block", "mmax_add_blocks", "- list->absent", "",
   "axis")
-m("interleaved: ranges of the rows of a block overlap", "mmax_check_all", "rows < inner ? rows :", "", "axis")
+m("interleaved: ranges of the rows of a block overlap", "mmax_check", "rows < inner ? rows :", "", "axis")
 m("interleaved: the last block has all rows", "mmax_axis_rows", "s->rows - row < room ? s->rows - row :", "", "axis")
-m("accumulate: a gradient that is added to may be an input", "mmax_check_all",
+m("accumulate: a gradient that is added to may be an input", "mmax_arrays_of",
   "!(s->accumulate && a->needs & MMAX_OUT_IS_GX)", "1", "axis")
-m("accumulate: a gradient of one row may be an input", "mmax_is_one_row", "!s->accumulate &&", "", "axis")
 m("attention: heads do not repeat", "mmax_head_of", "head % a->heads", "head", "attention")
-m("interleaved: rows may be too long for the tile", "mmax_check_all", "s->cols > mmax_tile_of(a, size)", "0", "axis")
+m("interleaved: rows may be too long for the tile", "mmax_check", "s->cols > mmax_tile_of(a, size)", "0", "axis")
 m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "", "axis")
-m("interleaved: a block's stride is not looked at", "mmax_check_all", "* inner == 1", "== 1", "axis")
+m("interleaved: a block's stride is not looked at", "mmax_add_blocks", "|| list->is_axis", "", "axis")
 m("interleaved: entries that are not active are read", "mmax_tile_copy", "write == 0 && (tile->starts || tile->ends)", "0",
   "axis")
 m("interleaved: entries past the last are read", "mmax_transpose_rows", "j < height ? j : 0", "j", "axis")
@@ -105,13 +98,13 @@ m("interleaved: pieces end where the row does", "mmax_run_tiles",
   "tile.s.ends = n < s->cols ? &piece[1] : tile.s.ends;", "", "axis")
 m("interleaved: weights of rows stay behind", "mmax_part_of",
   "(const double *)mmax_at(t->weights, row * sizeof *t->weights)", "t->weights", "axis")
-m("shape: a length of cols + 1 passes", "mmax_check_all", "> s->cols ||", "> s->cols + 1 ||", "special_cases")
-m("shape: a start past the end passes", "mmax_check_all", "|| mmax_start_of(s, r) > mmax_end_of(s, r)", "",
+m("shape: a length of cols + 1 passes", "mmax_check", "> s->cols ||", "> s->cols + 1 ||", "special_cases")
+m("shape: a start past the end passes", "mmax_check", "|| mmax_start_of(s, r) > mmax_end_of(s, r)", "",
   "attention special_cases")
-m("shape: k times rows may overflow", "mmax_check_all", "a->k > limit / rows ||", "", "topk special_cases")
+m("shape: k times rows may overflow", "mmax_check", "a->k > limit / rows ||", "", "topk special_cases")
 m("one row: any overlap passes", "mmax_may_write", "out == in || mmax_are_apart(in, bytes, out, bytes)", "1",
   "special_cases api")
-m("one row: NULL params pass", "mmax_check", "!(a->needs & MMAX_PARAMS) ||", "!a->p ||", "special_cases api")
+m("one row: NULL params pass", "mmax_check", "(a->needs & MMAX_PARAMS && !a->p) ||", "", "special_cases api")
 
 # ==== vector layer, walking, sums (AVX-512) ====
 m("lt is le", "mmax_lt", ", _CMP_LT_OQ", ", _CMP_LE_OQ", "forward special_cases backward topk")
@@ -167,12 +160,12 @@ m("gp: flushed lanes stay", "mmax_slopes_add", "t->lanes[i] = mmax_set(0);", "",
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (own && adds) { *own = old; }", "", "accumulate")
-m("accumulate: a group's targets twice", "mmax_end_plain", "*own = old;", "", "accumulate")
+m("accumulate: a group's targets twice", "mmax_end_group", "*own = old;", "", "accumulate")
 m("accumulate: a threshold's target twice", "mmax_threshold_loss_row", "gx[target - x] = old;", "", "accumulate")
 m("accumulate: what ends is set to 0", "mmax_back_all", "r.n < s->cols && !r.adds", "r.n < s->cols", "accumulate")
 m("accumulate: what lies outside is set to 0", "mmax_zero_outside", "!mmax_adds(a) &&", "", "accumulate")
 m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || adds ||", "r->is_unscored ||", "accumulate")
-m("accumulate: one row does not add", "mmax_try_row", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
+m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
 m("gradient: rows have no end", "mmax_put", "mmax_store_upto(gx, left,", "mmax_store_upto(gx, MMAX_WHOLE,",
   "special_cases memory backward")
 m("gp: lanes are lost", "mmax_gradient_of", "*r->b->slopes = t;", ";", "losses")
@@ -192,8 +185,8 @@ m("weights below the normal numbers", "mmax_weight_of", "mmax_keep(mmax_le(least
 m("weights: -0 from negative factors", "mmax_weight_of",
   "mmax_fma(mmax_keep(mmax_le(least, mmax_abs(e)), e), a, mmax_set(0))",
   "mmax_keep(mmax_le(least, mmax_abs(e)), e) * a", "special_cases losses")
-m("logarithms: the scale's low part", "mmax_end_logs", "mmax_fma(half, low, minus_log_sum)", "minus_log_sum", "losses")
-m("logarithms: masks are finite", "mmax_end_logs",
+m("logarithms: the scale's low part", "mmax_logs", "mmax_fma(half, low, minus_log_sum)", "minus_log_sum", "losses")
+m("logarithms: masks are finite", "mmax_logs",
   "mmax_select(active, mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
   "special_cases losses")
 m("special rows: masks become NaN, too", "mmax_end_special", "&& mmax_bits_of(x[i]) != MMAX_MASKED", "",
@@ -221,7 +214,7 @@ m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "(adds || 
 m("groups: all rows have the first one's factor", "mmax_group_end", "mmax_set(a[j])", "mmax_set(a[0])", "forward bits")
 m("groups: rows with a bias go in groups", "mmax_has_groups", "|| a->terms", "", "attention")
 m("groups: rows with starts go in groups", "mmax_has_groups", "a->s.starts ||", "", "axis")
-m("groups: smoothing is forgotten", "mmax_normalise", "&& !(a->t->label_smoothing > 0)", "", "bits losses")
+m("groups: smoothing is forgotten", "mmax_batch_of", "&& !(a->t->label_smoothing > 0)", "", "bits losses")
 m("groups: an ignored row is read", "mmax_group_run", "if (index < 0) { return 0; }", "", "losses special_cases")
 m("groups: rows are held without a gap", "mmax_groups", "(s->cols + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH",
   "s->cols", "forward bits")
@@ -235,7 +228,7 @@ m("parts: a row that is longer than the memory for scores is none", "mmax_alike"
 m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]) : -1", "1.0 - p->t_b[i]) : 0",
   "environment")
 m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_select(masks, mmax_set(0), bias)", "bias", "environment")
-m("exceptions: the logarithm of a mask overflows", "mmax_end_logs", "mmax_keep(active, s)", "mmax_max(s, lowest)", "environment")
+m("exceptions: the logarithm of a mask overflows", "mmax_logs", "mmax_keep(active, s)", "mmax_max(s, lowest)", "environment")
 m("exceptions: the shift of a row that is masked", "mmax_axis_row", "if (state == MMAX_IS_NORMAL)", "if (1)", "environment")
 m("soft targets: the first entry of rows without entries", "mmax_group_run", "b->a->t->q ? mmax_from(MMAX_MASKED) : g->x[", "g->x[", "memory")
 m("interleaved: each block of a row is the first", "mmax_scores_of", "r->x[(from + i) * inner]", "r->x[i * inner]", "axis")
@@ -311,7 +304,7 @@ m("truncate: top_p does not count", "mmax_top_cut", "mmax_top_keep(t, c->top_p, 
 m("truncate: the variance for the deviation", "mmax_top_least", "mmax_root(low)", "low", "topk")
 m("truncate: the bound is rounded down", "mmax_top_least", "least - max < gap", "0", "topk")
 m("truncate: weights of other candidates are kept", "mmax_top_look_at", "t->is_weighed = 0;", "", "topk")
-m("sample: seed 0 and row 0 have u = 0", "mmax_sample_row", "+ 0x9e3779b97f4a7c15", "", "topk")
+m("sample: u is that of a Gumbel number", "mmax_sample_row", "- 0x9e3779b97f4a7c15", "+ 0x9e3779b97f4a7c15", "topk more")
 m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11) * 1.1102230246251565e-16", "0.5", "topk")
 m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "term", "topk")
 
@@ -417,9 +410,9 @@ m("rows: bias is the row's, whatever its start", "mmax_scores_of", "(mmax_start_
 m("parts: rows of other starts are alike", "mmax_alike", "starts[row + n] == starts[row] &&", "", "attention")
 m("parts: weights of rows are alike", "mmax_alike", "(!weights || weights[row + n] == weights[row])", "1",
   "losses attention")
-m("check: the loss of a row may lie upon gx", "mmax_is_one_loss", "mmax_are_apart(a->out, bytes, a->per_row, 8)", "1",
+m("check: the loss of a row may lie upon gx", "mmax_is_plain_value", "mmax_are_apart(out, bytes, value, sizeof *value)", "1",
   "special_cases")
-m("check: the loss of a row may lie upon x", "mmax_is_one_loss", "mmax_are_apart(a->x, bytes, a->per_row, 8)", "1",
+m("check: the loss of a row may lie upon x", "mmax_is_plain_value", "mmax_are_apart(x, bytes, value, sizeof *value)", "1",
   "special_cases")
 m("starts: what is before stays", "mmax_zero_outside", "if (start > 0) { memset(out, 0, start * size); }", "",
   "attention")
