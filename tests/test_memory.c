@@ -188,6 +188,39 @@ static void check_in_place(const function *f, size_t n, role in) {
     }
 }
 
+/* A router: every array before or behind a page that faults; weights and index are those of arrays elsewhere. */
+static void check_router(const function *f, size_t n, size_t rows, size_t k, int at_end, size_t which) {
+    static double bias[400], weights[400];
+    static uint32_t index[400];
+    volatile mmax_status status = MMAX_ERR_NULL;
+    call c = call_of(f, rows, n, MASKED, 53), g;
+    fill(f, bias, n, NORMAL_1);
+    c.own.k = k;
+    c.own.router.gate = (mmax_gate)(which % 4);
+    c.own.router.bias = which & 4 ? bias : NULL;
+    c.own.router.groups = n % 4 == 0 && which & 8 ? 4 : 0;
+    c.own.router.group_k = 2;
+    c.array[OUT] = weights;
+    c.own.index = index;
+    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+    g = c;
+    g.array[X] = guarded(A_X, c.array[X], rows * n * f->size, at_end);
+    g.array[OUT] = guarded(A_OUT, c.array[X], rows * k * f->size, at_end);
+    g.own.index = guarded(A_INDEX, index, rows * k * sizeof *index, at_end);
+    if (which & 4) { g.own.router.bias = guarded(A_Y, bias, n * f->size, at_end); }
+    CHECK(survives(f, &g, &status) && status == MMAX_OK, AT ": fault, rows %u, k %u, at %s", AT_ARGS(f, n),
+          (unsigned)rows, (unsigned)k, at_end ? "the end" : "the start");
+    CHECK(memcmp(g.array[OUT], weights, rows * k * f->size) == 0 &&
+              memcmp(g.own.index, index, rows * k * sizeof *index) == 0 &&
+              memcmp(watched[A_X], before[A_X], watched_bytes[A_X]) == 0,
+          AT ": rows %u, k %u", AT_ARGS(f, n), (unsigned)rows, (unsigned)k);
+    for (size_t i = 0; i < SLACK; ++i) { /* before the array, or behind it */
+        CHECK(watched[A_OUT][at_end ? i : rows * k * f->size + i] == 0x6b &&
+                  watched[A_INDEX][at_end ? i : rows * k * sizeof *index + i] == 0x6b,
+              AT ": a byte beside an output", AT_ARGS(f, n));
+    }
+}
+
 static void test_memory(void) {
     TEST("guard pages before and after every array; gaps, inputs and unused arrays keep their bytes") {
         FOR_EACH_FUNCTION(f)
@@ -196,6 +229,20 @@ static void test_memory(void) {
                 check_length(f, 257);
                 check_length(f, 1000);
             }
+    }
+    TEST("guard pages around the arrays of routers") {
+        for (size_t i = 0; i < ALL; ++i) {
+            const function *f = any_function(i);
+            if (!has(f, HAS_INDEX) || !has(f, HAS_OUT)) { continue; }
+            FOR_EACH_ISA(isa)
+                for (size_t n = 1; n <= 131; n += LENGTH_STEP)
+                    for (size_t which = 0; which < 16; ++which) {
+                        const size_t rows = 1 + (n + which) % 20, k = 1 + (n + which / 2) % 17;
+                        check_router(f, n, rows, k, 0, which);
+                        check_router(f, n, rows, k, 1, which);
+                        check_router(f, n, 1, k, 1, which);
+                    }
+        }
     }
     TEST("the same in place") {
         FOR_EACH_FUNCTION(f)

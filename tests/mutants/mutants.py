@@ -296,7 +296,7 @@ m("route: a weight of another row", "mmax_route_lanes", "from[h * stride + (size
 m("route: groups begin with the row", "mmax_group_entry", "column > a->first ? column - a->first : 0", "column", "route")
 m("route: NaN of another group is not seen", "mmax_route_groups_in_lanes", "mmax_any(mmax_is_nan(sum))", "0", "route")
 m("route: of equal groups the last one", "mmax_route_groups", "g >= p->last.last", "g < p->last.last - 1", "route")
-m("route: sigmoids that are next to nothing", "mmax_route_weights", "scale < -40", "scale < -1e300", "route")
+m("route: sigmoids that are next to nothing", "mmax_route_weights", "has_small |= (double)max * scale < -40", "has_small |= (double)max * scale < -1e300", "route")
 m("route backward: an entry that is chosen is cleared", "mmax_route_end", "is_chosen[i] = 1;", "", "route")
 m("route backward: the others have none", "mmax_route_end", "gate == MMAX_GATE_SOFTMAX ? -factor", "0 ? -factor", "route")
 m("truncate: keep does not count", "mmax_top_cut", "t->count < c->keep", "0", "topk")
