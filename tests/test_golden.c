@@ -183,6 +183,77 @@ static void check_case(const golden *g, const char *type) {
     }
 }
 
+/* ==== softmax in f64 where one weight is near 1: an error of the sum is one of all others ==== */
+
+#define NEAR_ONE_BOUND      5
+#define NEAR_ONE_FILE_BOUND 4 /* 5.0 where the sum is that of plain additions */
+static wide near_one_worst;
+
+static void check_near_one(const char *name, double scale, const double *x, const wide *w, size_t n) {
+    const function *f = function_named(name);
+    FOR_EACH_ISA(isa) {
+        call c = call_of(f, 1, n, NORMAL_1, 1);
+        c.s.scale = scale;
+        c.epsilon = 1;
+        for (size_t i = 0; i < n; ++i) { set(f, c.array[X], i, x[i]); }
+        CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+        for (size_t i = 0; i < n; ++i) {
+            const wide error = fabsl(get(f, c.array[OUT], i) - w[i]) / ldexpl(1, ilogbl(w[i]) - 52);
+            if (w[i] >= DBL_MIN && error > near_one_worst) { near_one_worst = error; }
+            CHECK(w[i] < DBL_MIN || error <= NEAR_ONE_BOUND, AT ", y[%u] is %.3Lf ULP off", AT_ARGS(f, n), (unsigned)i,
+                  error);
+        }
+    }
+}
+
+/* The row of a file: a line that ends in the scale, then x and the weight of each entry. */
+static void check_near_one_file(const char *path) {
+    double scale = 0, x[MOST], w;
+    wide weights[MOST];
+    size_t n = 0;
+    FILE *in = fopen(path, "r");
+    CHECK(in != NULL, "cannot read %s", path);
+    if (!in) { return; }
+    CHECK(fscanf(in, "# softmax in f64, one row of 40 entries, scale %lf%*[^\n]", &scale) == 1, "%s", path);
+    for (; n < MOST && fscanf(in, "%lf %lf", &x[n], &w) == 2; ++n) { weights[n] = w; }
+    (void)fclose(in);
+    CHECK(n == 40, "%s: %u entries", path, (unsigned)n);
+    check_near_one("softmax_f64", scale, x, weights, n);
+    check_near_one("evsoftmax(1e-6)_f64", scale, x, weights, n);
+}
+
+#if defined(__SIZEOF_FLOAT128__)
+__extension__ typedef __float128 quad;
+
+static quad exp_quad(quad s) {
+    const quad z = s / 1024;
+    quad e = 1;
+    for (int i = 26; i > 0; --i) { e = 1 + e * z / i; }
+    for (int k = 0; k < 10; ++k) { e *= e; }
+    return e;
+}
+
+/* Rows of random lengths, one entry of which has a weight above .9 */
+static void search_near_one(unsigned rows) {
+    for (unsigned r = 0; r < rows; ++r) {
+        double x[MOST];
+        quad e[MOST], sum = 0;
+        wide w[MOST];
+        const size_t n = 2 + (size_t)(random_uniform() * (MOST - 2)), top = (size_t)(random_uniform() * (double)n);
+        const double scale = r % 3 ? 1 : 0.5 + 2 * random_uniform(), first = 60 * random_uniform() - 30,
+                     gap = log((double)n) + 6 * random_uniform();
+        for (size_t i = 0; i < n; ++i) {
+            x[i] = (i == top ? first : first - gap - random_uniform() * (r % 2 ? 3 : 30)) / scale;
+        }
+        for (size_t i = 0; i < n; ++i) { sum += e[i] = exp_quad((quad)scale * x[i] - (quad)scale * x[top]); }
+        for (size_t i = 0; i < n; ++i) { w[i] = (wide)(e[i] / sum); }
+        if (w[top] > 0.9L) { check_near_one(r % 2 ? "softmax_f64" : "evsoftmax(1e-6)_f64", scale, x, w, n); }
+    }
+}
+#else
+static void search_near_one(unsigned rows) { (void)rows; }
+#endif
+
 int main(int argc, char **argv) {
     const char *folder = argc > 1 ? argv[1] : "tests/golden";
     TEST("y, gx and gp of the official implementations, in f32 and f64, on every instruction set, and transposed") {
@@ -205,6 +276,15 @@ int main(int argc, char **argv) {
             if (in) { (void)fclose(in); }
         }
         NOTE("%u rows of evsoftmax have an entry within rounding of the mean and were not compared", skipped);
+    }
+    TEST("weights of f64 beside one that is near 1 are within 5 ULP") {
+        char path[4096];
+        (void)snprintf(path, sizeof path, "%s/softmax_f64_row.txt", folder);
+        check_near_one_file(path);
+        CHECK(near_one_worst <= NEAR_ONE_FILE_BOUND, "%.2Lf ULP in the row of the file", near_one_worst);
+        NOTE("%.2Lf ULP in the row of the file", near_one_worst);
+        search_near_one(3000);
+        NOTE("%.2Lf ULP in others", near_one_worst);
     }
     return check_report();
 }
