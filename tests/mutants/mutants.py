@@ -75,8 +75,8 @@ m("shape: strides of one row of bias matter", "mmax_add_blocks", "(rest > 0 || l
 m("shape: a stride below cols passes", "mmax_add_blocks", "stride < list->width", "stride + 1 < list->width", "special_cases")
 m("shape: sizes may overflow", "mmax_add_blocks", "apart > (limit - list->width) / rest", "0",
   "special_cases")
-m("interleaved: a far maximum is not taken off", "mmax_axis_row", "mmax_shift_of(&r.weigher, r.max, t->call)",
-  "(mmax_shift_of(&r.weigher, r.max, t->call), 0)", "axis")
+m("interleaved: a far maximum is not taken off", "mmax_axis_row", "mmax_shift_of(&r.weigher, r.max, c)",
+  "(mmax_shift_of(&r.weigher, r.max, c), 0)", "axis")
 m("interleaved: a range of rows extends to the end of its block", "mmax_add_blocks", "- list->absent", "",
   "axis")
 m("interleaved: ranges of the rows of a block overlap", "mmax_check", "rows < inner ? rows :", "", "axis")
