@@ -482,6 +482,56 @@ static void test_exceptions(void) {
 static void test_exceptions(void) { NOTE("exceptions: not with this compiler, or on this machine"); }
 #endif
 
+/* ==== upper halves of registers ==== */
+
+#if defined(__x86_64__) && defined(__GNUC__)
+static unsigned cpuid(unsigned leaf, unsigned subleaf, int of_ecx) {
+    unsigned a, b, c, d;
+    __asm__ volatile("cpuid" : "=a"(a), "=b"(b), "=c"(c), "=d"(d) : "a"(leaf), "c"(subleaf));
+    return of_ecx ? c : a;
+}
+/* Whether the processor says that upper halves are in use: XGETBV of register 1 */
+static int are_upper_halves_set(void) {
+    unsigned low, high;
+    __asm__ volatile(".byte 0x0f, 0x01, 0xd0" : "=a"(low), "=d"(high) : "c"(1));
+    return (low & 4) != 0;
+}
+static void test_upper_halves(void) {
+    if (!(cpuid(1, 0, 1) >> 27 & 1) || !(cpuid(13, 1, 0) >> 2 & 1)) { return; } /* OSXSAVE; XGETBV of 1 */
+    TEST("no call leaves the upper halves of registers set, which would make SSE slow") {
+        for (size_t i = 0; i < ALL; ++i) {
+            const function *f = any_function(i);
+            FOR_EACH_ISA(isa)
+                FOR_EACH_LENGTH(n)
+                    for (size_t rows = 1; rows <= 17; rows += 16) {
+                        static uint32_t index[17 * 300];
+                        call c = call_of(f, rows, n, NORMAL_4, 94);
+                        mmax_attention a = mmax_attention_none();
+                        int set[3];
+                        c.own.index = index;
+                        c.own.k = n < 3 ? n : 3;
+                        make_y(f, &c);
+                        __asm__ volatile("vzeroupper");
+                        f->run(&c);
+                        set[0] = are_upper_halves_set();
+                        c.s.scale = 1e300; /* refused */
+                        f->run(&c);
+                        set[1] = are_upper_halves_set();
+                        c.s.scale = 1;
+                        a.bias = f->kind == LOSS ? NULL : c.array[X];
+                        c.s.attention = f->kind == LOSS ? NULL : &a;
+                        f->run(&c);
+                        set[2] = are_upper_halves_set();
+                        CHECK(!set[0] && !set[1] && !set[2], AT ", %u rows: %d, refused %d, with a bias %d",
+                              AT_ARGS(f, n), (unsigned)rows, set[0], set[1], set[2]);
+                    }
+        }
+    }
+}
+#else
+static void test_upper_halves(void) {}
+#endif
+
 /* Other rounding modes than to nearest: neither digits nor bits are promised. */
 static void test_statuses(void) {
     TEST("no crash, no endless loop, no wrong status") {
@@ -497,6 +547,7 @@ static void test_statuses(void) {
 
 int main(void) {
     test_exceptions();
+    test_upper_halves();
     for (now = environments; now < environments + COUNT(environments); ++now) {
         NOTE("---- %s", now->name);
         if (available(now) && now->enter != round_to_nearest_and_flush) {
