@@ -199,6 +199,18 @@ static void test_status_strings(void) {
                   strstr(mmax_status_string(MMAX_ERR_ATTENTION), "sinks") &&
                   strstr(mmax_status_string(MMAX_ERR_ATTENTION), "masked"),
               "the fields are not named");
+        static const char *const of_param[] = {"order", "t_b",   "t_d", " b,", " d,",        "epsilon", "reference",
+                                               "k,",    "alpha", "cap", "q,",  "deviations", "min_p",   "top_p"};
+        static const char *const of_shape[] = {"rows", "cols", "stride", "inner", "ends", "starts", "heads", "k "};
+        for (size_t i = 0; i < COUNT(of_param); ++i) {
+            CHECK(strstr(mmax_status_string(MMAX_ERR_PARAM), of_param[i]), "%s", of_param[i]);
+        }
+        for (size_t i = 0; i < COUNT(of_shape); ++i) {
+            CHECK(strstr(mmax_status_string(MMAX_ERR_SHAPE), of_shape[i]), "%s", of_shape[i]);
+        }
+        CHECK(strstr(mmax_status_string(MMAX_ERR_NULL), "output") &&
+                  strstr(mmax_status_string(MMAX_ERR_ALIAS), "accumulate"),
+              "outputs");
         CHECK(MMAX_OK == 0 && MMAX_ERR_NULL == 1 && MMAX_ERR_SHAPE == 2 && MMAX_ERR_PARAM == 3 && MMAX_ERR_ALIAS == 4 &&
                   MMAX_ERR_ISA == 5 && MMAX_ERR_SCALE == 6 && MMAX_ERR_TARGETS == 7 && MMAX_ERR_ATTENTION == 8,
               "the numbers are part of the interface");

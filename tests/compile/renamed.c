@@ -1,5 +1,7 @@
 /* A copy under another name; MULTIMAX_FILE is that name. */
-#define MULTIMAX_FILE "our_attention.h"
+#if !defined(WITHOUT)
+#    define MULTIMAX_FILE "our_attention.h"
+#endif
 #include "our_attention.h"
 #include "use.h"
 

@@ -202,6 +202,10 @@ done
 printf '#include "multimax.h"\n#define MULTIMAX_IMPLEMENTATION\n#include "multimax.h"\n' >late.c
 case_ "MULTIMAX_IMPLEMENTATION after a plain include" \
     "refuses_once '$cc -std=c99 -I$include -fsyntax-only late.c' MULTIMAX_IMPLEMENTATION"
+case_ "MULTIMAX_IMPLEMENTATION after declarations" \
+    "refuses_once '$cc -std=c99 -DMULTIMAX_EXTERN -I$include -fsyntax-only late.c' MULTIMAX_IMPLEMENTATION"
+case_cxx "MULTIMAX_IMPLEMENTATION after declarations, C++" \
+    "refuses_once '$cxx -x c++ -std=c++11 -DMULTIMAX_EXTERN -I$include -fsyntax-only late.c' MULTIMAX_IMPLEMENTATION"
 for flag in -std=gnu90 -ansi; do
     case_ "C before C99: $flag" "refuses_once '$cc $flag -I$include -fsyntax-only $here/unused.c' 'C99.*-std=c99'"
 done
@@ -309,6 +313,17 @@ case_ "a renamed copy with MULTIMAX_FILE" \
     "mkdir -p copy && cp $header copy/our_attention.h &&
      $c99 -Icopy -fsyntax-only $here/renamed.c &&
      $c99 $small -Icopy $here/renamed.c -o renamed -lm && $run ./renamed"
+case_ "a renamed copy without MULTIMAX_FILE, alone, and beside another version or a file from before versions were asked" \
+    "mkdir -p renamed && cp $header renamed/our_attention.h &&
+     refuses_once '$c99 -DWITHOUT -Irenamed -fsyntax-only $here/renamed.c' 'define MULTIMAX_FILE' &&
+     sed 's/MMAX_FILE_VERSION 10000/MMAX_FILE_VERSION 10001/' $header >renamed/multimax.h &&
+     refuses_once '$c99 -DWITHOUT -Irenamed -fsyntax-only $here/renamed.c' 'define MULTIMAX_FILE' &&
+     grep -v 'define MMAX_FILE_VERSION' $header >renamed/multimax.h &&
+     refuses_once '$c99 -DWITHOUT -Irenamed -fsyntax-only $here/renamed.c' 'define MULTIMAX_FILE' &&
+     $c99 -DWITHOUT -DMULTIMAX_EXTERN -Irenamed -fsyntax-only $here/renamed.c"
+case_ "the header is its own licence" \
+    "grep -q 'SPDX-License-Identifier: MIT' $header && tail -n 25 $header | sed 's/^ \* \{0,1\}//' >tail &&
+     sed -n '/^MIT License/,$ { /^ *\*\//d; p; }' tail | diff - $include/../LICENSE"
 case_ "a copy in a folder that is not an include directory" \
     "mkdir -p vendor && cp $header vendor/multimax.h &&
      $c99 -I. -fsyntax-only $here/vendored.c &&
