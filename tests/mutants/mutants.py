@@ -339,7 +339,7 @@ m("backward: sums of long rows begin anew", "mmax_back_part", "mmax_set(mmax_tot
 m("backward: one row that is not usual is taken", "mmax_back_rows", "!MMAX_UNLIKELY(mmax_any(mmax_back_fold(&group, 1, &call, by)))",
   "(size_t)(mmax_back_fold(&group, 1, &call, by), 1)", "special_cases")
 m("backward: rows that are not usual are taken", "mmax_back_folds", "bits >> j & 1 ? j : rows", "rows", "special_cases")
-m("backward: NaN in x is not seen", "mmax_back_part", "bad[k % 2] = mmax_fma(x_, tiny, bad[k % 2])", "", "special_cases")
+m("backward: NaN in x is not seen", "mmax_back_add", "if (has_x) { *bad = mmax_fma(x_, tiny, *bad); }", "", "special_cases")
 m("backward: seglu's NaN is not in gp", "mmax_back_rows", "!has_y && mmax_any(mmax_is_nan(s.square))", "0",
   "special_cases backward")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
