@@ -396,6 +396,27 @@ static void check_beside_tau(const function *f, double bound) {
     }
 }
 
+/* Few largest entries and many equal lower ones, whose roundings are all to one side */
+static void check_equal_entries(const function *f, double bound) {
+    FOR_EACH_ISA(isa) {
+        random_state = 11;
+        for (size_t trial = 0; trial < (LENGTH_STEP > 4 ? 1000 : 10000); ++trial) {
+            const size_t few = 1 + random_below(random_below(2) ? 3 : 40),
+                         n = few + random_below(random_below(4) ? 64 : 300);
+            const double gap = 2 / sqrt((double)few) * random_uniform(), other = gap * random_uniform();
+            const size_t others = random_below(2) ? 5 : 1000;
+            call c = call_of(f, 1, n, EQUAL, 0);
+            wide sum = -1;
+            for (size_t i = 0; i < n; ++i) {
+                set(f, c.array[X], i, 0.3 - (i < few ? 0 : i % others == 0 ? other : gap));
+            }
+            CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+            for (size_t i = 0; i < n; ++i) { sum += (wide)get(f, c.array[OUT], i); }
+            CHECK(sum <= bound && sum >= -bound, AT ": the sum is 1 + %Lg", AT_ARGS(f, n), (long double)sum);
+        }
+    }
+}
+
 int main(void) {
     FOR_EACH_FUNCTION(f) {
         if (!is_forward(f)) { continue; }
@@ -571,6 +592,12 @@ int main(void) {
     TEST("sparsemax: many entries equal to tau, or some roundings beside it, sum to 1") {
         check_beside_tau(function_named("sparsemax_f32"), 1e-6);
         check_beside_tau(function_named("sparsemax_f64"), 1e-14);
+    }
+    TEST("sparsemax and entmax15: few largest entries and many equal ones sum to 1 within the bound of the header") {
+        check_equal_entries(function_named("sparsemax_f32"), 1e-6);
+        check_equal_entries(function_named("sparsemax_f64"), 2e-15);
+        check_equal_entries(function_named("entmax15_f32"), 1e-6);
+        check_equal_entries(function_named("entmax15_f64"), 2e-15);
     }
     TEST("one-hot and equal rows of up to 2^20 and 2^24 entries: the sum does not drift") {
         static const char *const softmax[] = {"softmax_f32", "softmax_f64"};

@@ -243,7 +243,7 @@ m("interleaved: rows without entries have weights", "mmax_axis_weights",
 m("lanes: Newton's step of entmax15 is too long", "mmax_lane_taus_of", "norm * excess / ((norm + one) * first)",
   "excess / first", "forward special_cases")
 m("lanes: no second look", "mmax_lane_taus_of",
-  "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(three, excess)), missed)", "mmax_lt(three, excess)",
+  "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(far, excess)), missed)", "mmax_lt(far, excess)",
   "forward golden")
 m("lanes: tau has one part", "mmax_lane_taus_of", "low = mmax_select(unsolved, (t - (t + step)) + step, low);", "",
   "forward")
