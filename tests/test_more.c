@@ -648,7 +648,7 @@ static void test_gumbel(void) {
             ++counts[first[row] * 3 + second];
         }
         for (size_t i = 0; i < 9; ++i) {
-            const double expected_ = p[i / 3] * p[i % 3] * DRAWS;
+            const double expected_ = p[i / 3] * p[i % 3] * (double)DRAWS;
             chi += (counts[i] - expected_) * (counts[i] - expected_) / expected_;
         }
         CHECK(chi < 30, "chi-square %g with 8 degrees of freedom", chi);

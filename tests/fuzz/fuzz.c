@@ -4,7 +4,6 @@
  *   - the status is that of the interface, and after an error no byte has changed
  *   - every row has the bits of the same row alone: contiguous, cut off at both ends, out of place, in memory
  *     of exactly its size, with its head's scale as the scale and its weight in grad_scale; AVX2 and AVX-512 agree
- *   - gp is, bit for bit, that of the same rows contiguous and out of place, unless they interleave
  *   - that row obeys rules.h
  *   - nothing but the entries of outputs has changed
  */
@@ -47,16 +46,6 @@ static void copy_row(const input *in, lone *l, int a) {
     }
 }
 
-/* The call must not use gy where y = 0 (tanhmax, seglu, sparsehourglass: where x = -inf; sparsehourglass: in either case). */
-static void poison_gy(const function *f, lone *l) {
-    for (size_t i = 0; has(f, HAS_GY) && i < l->c.s.cols; ++i) {
-        int used = has(f, MASKED_BY_X) ? !is_special(f, l->c.array[X], i, MINUS_INF) && is_gy_used(f, &l->c, i)
-                   : has(f, HAS_Y)     ? is_used_by_y(f, l->c.array[Y], i)
-                                       : 1;
-        if (!used) { set_special(f, l->c.array[GY], i, SIGNALLING_NAN); }
-    }
-}
-
 static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp) {
     const function *f = in->f;
     size_t n;
@@ -66,12 +55,11 @@ static void run_alone(const input *in, lone *l, size_t r, mmax_multimax_grads gp
     l->c.gp = has(f, HAS_GP) ? &l->gp : NULL;
     for (int a = 0; a < ARRAYS; ++a) { copy_row(in, l, a); }
     if (l->c.s.attention) { l->a.bias = exact_copy(l->a.bias, n * f->size); }
-    l->a.masked = 0;
+    if (!has(f, HAS_GY)) { l->a.masked = 0; } /* gradients of such rows are computed in doubles */
     if (in->c.t.q) { l->c.t.q = row_copy(in, Q, r, l->start, n); }
     if (in->c.own.router.bias) {
         l->c.own.router.bias = exact_copy((const char *)in->c.own.router.bias + l->start * f->size, n * f->size);
     }
-    poison_gy(f, l);
     l->c.own.index = has(f, HAS_INDEX) ? exact(l->c.own.k * sizeof *l->c.own.index) : NULL;
     CHECK(f->run(&l->c) == MMAX_OK, "%s: a row alone fails", f->name);
     if (n == 0 && has(f, HAS_INDEX)) { /* as a row without active entries */
@@ -96,15 +84,6 @@ static void end_alone(lone *l) {
 
 static int same_double(double a, double b) {
     return bits_of(a) == bits_of(b) || (is_nan_double(a) && is_nan_double(b));
-}
-
-static int same_gp(const mmax_multimax_grads *a, const mmax_multimax_grads *b) {
-    int same = 1;
-    for (int k = 0; k < 2; ++k) {
-        same = same && same_double(a->t_b[k], b->t_b[k]) && same_double(a->t_d[k], b->t_d[k]) &&
-               same_double(a->b[k], b->b[k]) && same_double(a->d[k], b->d[k]);
-    }
-    return same;
 }
 
 /* The loss of a row, times its weight where that is still missing. */
@@ -195,38 +174,6 @@ static void check_untouched(input *in, int written) {
     }
 }
 
-static void check_gp(const input *in) {
-    const function *f = in->f;
-    const mmax_shape *s = &in->c.s;
-    const size_t row_size = s->cols * f->size;
-    mmax_multimax_grads got, gp;
-    mmax_attention a2 = in->a;
-    call c = in->c;
-    memcpy(&gp, before(in, GP), sizeof gp);
-    memcpy(&got, in->at[GP], sizeof got);
-    c.gp = &gp;
-    c.per_row = (double *)exact(s->rows * sizeof *c.per_row);
-    c.s.x_stride = c.s.y_stride = c.s.gx_stride = c.s.gy_stride = 0;
-    if (is_given(in, BIAS)) { a2.bias = exact_copy(before(in, BIAS), in->extent[BIAS]); }
-    if (c.s.attention) { c.s.attention = &a2; }
-    for (int a = 0; a < ARRAYS; ++a) {
-        c.array[a] = has_array(in, a) ? exact(s->rows * row_size) : NULL;
-        for (size_t r = 0; a != OUT && c.array[a] && r < s->rows; ++r) {
-            const unsigned char *const from = before(in, a) + r * in->stride[a] * f->size;
-            unsigned char *const to = (unsigned char *)c.array[a] + r * row_size;
-            size_t start = start_of(s, r) * f->size;
-            memset(to, 0xff, row_size); /* NaN beyond the row's ends */
-            memcpy(to + start, from + start, length_of(s, r) * f->size - start);
-        }
-    }
-    CHECK(f->run(&c) == MMAX_OK, "%s: the same rows, contiguous, fail", f->name);
-    CHECK(same_gp(&got, &gp), "%s on %s: gp is not that of the same rows, contiguous", f->name,
-          mmax_isa_name((mmax_isa)in->isa));
-    for (int a = 0; a < ARRAYS; ++a) { free(c.array[a]); }
-    free((void *)(uintptr_t)a2.bias);
-    free(c.per_row);
-}
-
 static void check_result(input *in) {
     mmax_multimax_grads gp = {{0, 0}, {0, 0}, {0, 0}, {0, 0}};
     static double sums[100], sizes[100];
@@ -252,7 +199,6 @@ static void check_result(input *in) {
         CHECK(same_double(got, sums[h]) || fabs(got - sums[h]) <= 1e-15 * sizes[h],
               "%s, head %u: %.17g, of its rows %.17g", in->f->name, (unsigned)h, got, sums[h]);
     }
-    if (has(in->f, HAS_GP) && is_given(in, GP) && in->c.s.inner < 2) { check_gp(in); } /* a sum over tiles */
 }
 
 /* Prints the call, for the reader of a failure. */
