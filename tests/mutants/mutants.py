@@ -112,7 +112,7 @@ m("part of a register: one lane too many", "mmax_first", "(unsigned)(n)", "(unsi
 m("sweep: the last register is left out", "MMAX_SWEEP", "(k * MMAX_WIDTH)", "(k * MMAX_WIDTH) + 1",
   "forward properties")
 m("along: the tail is left out", "MMAX_ROLL", "< (to); ++k", "+ 1 < (to); ++k", "forward properties")
-m("chunk: sums of lanes are not cleared", "MMAX_SUMS", "mmax_lanes_clear", "if (from_ == 0) mmax_lanes_clear",
+m("chunk: sums of lanes are not cleared", "MMAX_SUM_CHUNKS", "mmax_lanes_clear", "if (from_ == 0) mmax_lanes_clear",
   "forward")
 m("total: what was lost stays so", "mmax_total", "+ sum->lost", "", "forward losses long_rows")
 m("total: infinity loses itself", "mmax_total", "mmax_is_finite_f64(sum->total)", "1", "special_cases losses")
@@ -243,7 +243,7 @@ m("interleaved: rows without entries have weights", "mmax_axis_weights",
 m("lanes: Newton's step of entmax15 is too long", "mmax_lane_taus_of", "norm * excess / ((norm + one) * first)",
   "excess / first", "forward special_cases")
 m("lanes: no second look", "mmax_lane_taus_of",
-  "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(far, excess)), missed)", "mmax_lt(far, excess)",
+  "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(distant, excess)), missed)", "mmax_lt(distant, excess)",
   "forward golden")
 m("lanes: tau has one part", "mmax_lane_taus_of", "low = mmax_select(unsolved, (t - (t + step)) + step, low);", "",
   "forward")
