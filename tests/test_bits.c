@@ -457,6 +457,9 @@ static void test_threads(void) { NOTE("no threads here: skipped"); }
 #endif
 
 /* ==== scores with a bias ==== */
+#if defined(__FAST_MATH__) /* which takes what TwoSum finds for 0 here */
+static void test_bias(void) { NOTE("-ffast-math: skipped"); }
+#else
 enum { BIASED = 3 };
 /* scale x + slope bias, rounded once: what products and sum lose is added last. */
 static double score_of(const function *f, double scale, double x, double slope, double bias) {
@@ -495,7 +498,7 @@ static void check_bias(const function *f, size_t n, double size, uint64_t seed) 
                   scale, slope, (unsigned)i, got, wanted);
         } else { /* the gradient of the scores, times the scale */
             const double eps = f->size == 4 ? FLT_EPSILON : DBL_EPSILON;
-            CHECK(fabs(got - scale * wanted) <= 64 * eps * (fabs(scale * wanted) + scale * (double)n * 1e-3),
+            CHECK(fabs(got - scale * wanted) <= 64 * eps * (fabs(scale * wanted) + scale * (0.1 + (double)n * 1e-3)),
                   AT ", scale %g, slope %g, entry %u: gx %.9g, of scores rounded once %.9g", AT_ARGS(f, n), scale,
                   slope, (unsigned)i, got, scale * wanted);
         }
@@ -522,6 +525,7 @@ static void test_bias(void) {
         }
     }
 }
+#endif
 
 int main(void) {
     test_bias();
