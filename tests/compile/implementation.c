@@ -1,6 +1,3 @@
-/* The one file that holds the code in shared mode. -DDECLARED_BEFORE: something has included the header before. */
-#ifdef DECLARED_BEFORE
-#    include "multimax.h"
-#endif
+/* The one file that holds the code in shared mode. */
 #define MULTIMAX_IMPLEMENTATION
 #include "multimax.h"

@@ -285,8 +285,8 @@ if [ -n "$quick" ]; then
 fi
 
 # plain.o is the one with declarations alone from here on.
-case_ "shared mode: the implementation file has included the declarations before, without -fpic" \
-    "$c $extern_ $small -fno-pic -DDECLARED_BEFORE -c $here/implementation.c -o implementation.o &&
+case_ "shared mode, without -fpic" \
+    "$c $extern_ $small -fno-pic -c $here/implementation.c -o implementation.o &&
      $cc -no-pie plain.o implementation.o -o shared -lm && $run ./shared"
 case_cxx "shared mode, C++ program and C implementation" \
     "$cpp $extern_ -c $here/plain.c -o plain_cpp.o && $cxx -no-pie plain_cpp.o implementation.o -o shared -lm &&
