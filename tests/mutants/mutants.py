@@ -416,9 +416,8 @@ m("check: the loss of a row may lie upon x", "mmax_is_plain_value", "mmax_are_ap
   "special_cases")
 m("starts: what is before stays", "mmax_zero_outside", "if (start > 0) { memset(out, 0, start * size); }", "",
   "attention")
-m("ends: what is past a run of rows stays", "mmax_zero_outside", "memset(out + end * size, 0, rest * size);", "",
+m("starts: what is past rows stays", "mmax_zero_outside", "memset(out + end * size, 0, rest * size);", "",
   "special_cases")
-m("ends: few rows before a run end with it", "mmax_ends_alike", "*end = 0;", "", "special_cases")
 m("starts: the class is not moved", "mmax_run_parts", "- (int32_t)start", "", "attention losses")
 m("weights: a row of weight 0 is read", "mmax_run_parts", "weight > 0 && *", "*", "attention losses memory")
 m("weights: the loss has none", "mmax_run_parts", "mmax_limited(loss)", "mmax_limited(loss / weight)",
