@@ -155,20 +155,20 @@ m("gp: a mask's distance is infinite", "mmax_through_sigma",
   "special_cases backward losses")
 m("gp: a target's own part is left out", "mmax_gradient_part", "own < n && r->b->slopes", "0", "losses")
 m("gp: what is masked counts", "mmax_gradient_of", "mmax_keep(mmax_is_active(x_), g)", "g", "special_cases losses")
-m("gp: what is held is not flushed", "mmax_slopes_hold", "t->held + more > MMAX_GP_MOST", "0", "backward losses")
+m("gp: what is held is not flushed", "mmax_slopes_hold", "held + more > MMAX_GP_MOST", "0", "backward losses")
 m("gp: flushed lanes stay", "mmax_slopes_add", "t->lanes[i] = mmax_set(0);", "", "backward losses")
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (own && adds) { *own = old; }", "", "accumulate")
 m("accumulate: a group's targets twice", "mmax_end_group", "*own = old;", "", "accumulate")
 m("accumulate: a threshold's target twice", "mmax_threshold_loss_row", "gx[target - x] = old;", "", "accumulate")
-m("accumulate: what ends is set to 0", "mmax_back_all", "r.n < s->cols && !r.adds", "r.n < s->cols", "accumulate")
+m("accumulate: what ends is set to 0", "mmax_gradient_rows", "r.n < s->cols && !m.adds", "r.n < s->cols", "accumulate")
 m("accumulate: what lies outside is set to 0", "mmax_zero_outside", "!mmax_adds(a) &&", "", "accumulate")
 m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || adds ||", "r->is_unscored ||", "accumulate")
 m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
-m("gradient: rows have no end", "mmax_put", "mmax_store_upto(gx, left,", "mmax_store_upto(gx, MMAX_WHOLE,",
+m("gradient: rows have no end", "mmax_put", "left >= MMAX_WIDTH", "1",
   "special_cases memory backward")
-m("gp: lanes are lost", "mmax_gradient_of", "*r->b->slopes = t;", ";", "losses")
+m("gp: lanes are lost", "mmax_gradient_of", "t->lanes[i] = lanes[i];", "", "losses")
 m("gp: is written, not added to", "mmax_add_gp", "[i] += s[1]", "[i] = s[1]", "backward losses")
 m("gp: b of order 2 without its 2", "mmax_add_gp", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
   "backward losses")
@@ -312,10 +312,10 @@ m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "t
 m("backward: gx below the normal numbers", "mmax_unscaled",
   "mmax_keep_product(counts, g, mmax_set(l->down))", "g * mmax_set(l->down)",
   "environment backward special_cases losses")
-m("backward: rows of other ends are alike", "mmax_back_all", "(run < s->rows && mmax_end_of(s, run) == r.n)",
+m("backward: rows of other ends are alike", "mmax_gradient_rows", "(run < s->rows && mmax_end_of(s, run) == r.n)",
   "run < s->rows", "backward special_cases")
 m("backward: gy of masked entries is used", "mmax_slow_entry", "if (!counts) { return is_bad * 2; }", "", "special_cases")
-m("backward: a mask of x weighs", "mmax_back_weight", "if (has_x) { y = mmax_keep(mmax_is_active(x), y); }", "",
+m("backward: a mask of x weighs", "mmax_back_load", "mmax_select(mmax_is_active(v->x), v->w, none)", "v->w",
   "special_cases backward attention")
 m("backward: NaN rows write masks", "mmax_slow_gradient", "state > 1 && is & 1", "state > 1", "special_cases backward")
 m("backward: large gradients overflow", "mmax_slow_gradient", "down = 1e-100;", "", "backward special_cases")
@@ -325,21 +325,19 @@ m("tanhmax: gx of flat rows", "mmax_back_square", "mmax_lt(exponent, mmax_set(MM
   "special_cases forward backward more")
 m("tanhmax: cosh has no square of 2 / C", "mmax_back_square", "*square = normal * normal;", "*square = mmax_set(0);",
   "backward golden")
-m("backward: the means of a part of a register are not set", "mmax_back_folds",
-  "mmax_store(group->mean + rows * step, mmax_set(0));", "", "environment backward")
 m("backward: no lift", "mmax_back_rows", "mmax_scaling_of(&c.scaling, has_y ? MMAX_UP : 1, r->scale)",
   "mmax_scaling_of(&c.scaling, 1, r->scale)", "backward environment special_cases losses")
-m("backward: rows that share registers have one mean", "mmax_back_rows", "is_joint ? group.mean : NULL", "NULL",
-  "golden bits backward")
-m("backward: means of rows lie upon each other", "mmax_back_folds", "j * step + at", "at", "bits golden backward")
-m("backward: all rows have the first one's mean", "mmax_back_rows", "mmax_set(group.mean[j])", "mmax_set(group.mean[0])",
-  "bits golden backward")
-m("backward: sums of long rows begin anew", "mmax_back_part", "mmax_set(mmax_total(&sums[i]))",
-  "mmax_hsum(group->part[i][j])", "backward long_rows")
-m("backward: one row that is not usual is taken", "mmax_back_rows", "!MMAX_UNLIKELY(mmax_any(mmax_back_fold(&group, 1, &call, by)))",
-  "(size_t)(mmax_back_fold(&group, 1, &call, by), 1)", "special_cases")
-m("backward: rows that are not usual are taken", "mmax_back_folds", "bits >> j & 1 ? j : rows", "rows", "special_cases")
-m("backward: NaN in x is not seen", "mmax_back_add", "if (has_x) { *bad = mmax_fma(x_, tiny, *bad); }", "", "special_cases")
+m("backward: sums of long rows begin anew", "mmax_back_mean", "sums[0] + (double)sum", "(double)sum",
+  "backward long_rows")
+m("backward: chunks count twice", "mmax_back_mean", "lanes[i][j] = mmax_set(0);", "", "backward long_rows")
+m("backward: roots are kept in gx that is an input", "mmax_back_rows", "gx != y && gx != gy && !adds", "!adds",
+  "special_cases backward properties")
+m("backward: roots are kept in gx that is added to", "mmax_back_rows", "gx != y && gx != gy && !adds", "gx != y && gx != gy",
+  "accumulate")
+m("backward: a row that is not usual is taken", "mmax_back_rows",
+  "mmax_bits_of(mmax_lane(s.minus_mean, 0)) << 1 >= (mmax_uint)MMAX_MASKED << 1", "0", "special_cases")
+m("backward: NaN in x is not seen", "mmax_back_add", "if (has_x) { g = mmax_fma(mmax_max(low, v->x), zero, g); }", "",
+  "special_cases")
 m("backward: seglu's NaN is not in gp", "mmax_back_rows", "!has_y && mmax_any(mmax_is_nan(s.square))", "0",
   "special_cases backward")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
