@@ -270,22 +270,13 @@ m("threshold: lanes are not exchanged", "MMAX_EXCHANGE", "mmax_lower(a, b, (s) %
 m("threshold: a row alone loses its last entry", "mmax_lane_taus", "most : 0; i", "most - 1 : 0; i", "forward bits")
 
 # ==== top-k, truncation, sampling ====
-m("top-k: more than k of equal ones", "mmax_top_find", "target - r.over, by)", "target, by)", "topk")
-m("top-k: a place among candidates for one in the row", "mmax_top_find",
-  "cut.last = mmax_top_place(t, cut.last - 1) + 1;", "", "topk")
-m("top-k: entries equal to a pivot are below it", "mmax_top_above", "mmax_le(from_[i], v_)", "mmax_lt(from_[i], v_)",
-  "topk")
-m("top-k: many equal entries are no end of the search", "mmax_top_find",
-  "(r.low.low == pivot[2] && r.high == pivot[1])", "0", "topk")
-m("top-k: equal entries past the last one", "mmax_top_kept", "& is_kept", "", "topk")
-m("top-k: masks are active", "mmax_top_begin", "t->entries = t->active = t->count;", "", "topk")
-m("top-k: what another cut keeps is kept again", "mmax_top_pass",
-  "& mmax_not(mmax_top_kept(v_, other_low, at, other_last))", "", "topk")
-m("top-k: one of few candidates too many", "mmax_top_pick", "before[i] <= limit", "before[i] <= limit + 1", "topk")
-m("top-k: the next number of a negative one", "mmax_next_above", "mmax_bits_of(a) - 1", "mmax_bits_of(a) + 1", "topk")
-m("top-k: of equal ones the last first", "mmax_top_rank", "mmax_igt(places, mmax_iset(i + k))",
-  "mmax_igt(mmax_iset(i + k), places)", "topk")
-m("top-k: fewer groups than k are active", "mmax_top_prepare", "t->entries = t->count;", "", "topk")
+m("top-k: more than k of equal ones", "mmax_top_keep", "need < (double)count && to - from > 1", "0", "topk")
+m("top-k: one of equal ones too many", "mmax_top_keep", "t->count >= (size_t)need", "t->count > (size_t)need", "topk")
+m("top-k: fewer than k are cut, too", "mmax_top_keep", "!by && t->mass <= target", "0", "topk")
+m("top-k: what is above a range is forgotten", "mmax_top_keep", "target -= t->mass;", "", "topk")
+m("top-k: a range is never wide again", "mmax_top_keep", "t->most = t->max;", "", "topk")
+m("top-k: equal entries past the last one", "mmax_top_kept", "equal >= MMAX_WIDTH", "1", "topk")
+m("top-k: a list without room cuts", "mmax_top_list", "t->cut = cut;", "", "topk")
 m("few: of equal ones the last first", "mmax_few_of", "mmax_lt(value[most - 1], d)", "mmax_le(value[most - 1], d)", "route")
 m("few: NaN is not seen", "mmax_few_of", "sum = mmax_fma(d, mmax_set(1.0 / 1073741824), sum);", "", "route")
 m("few: what was chosen is chosen again", "mmax_few_of", "after ? after->last - 1 : 0", "after ? after->last - 2 : 0", "route")
@@ -301,12 +292,12 @@ m("route backward: an entry that is chosen is cleared", "mmax_route_end", "is_ch
 m("route backward: the others have none", "mmax_route_end", "gate == MMAX_GATE_SOFTMAX ? -factor", "0 ? -factor", "route")
 m("truncate: keep does not count", "mmax_top_cut", "t->count < c->keep", "0", "topk")
 m("truncate: top_p does not count", "mmax_top_cut", "mmax_top_keep(t, c->top_p, MMAX_MASSES);", "", "topk")
+m("truncate: many entries may be light together", "mmax_top_lighten", "/ (double)t->n", "", "topk")
 m("truncate: the variance for the deviation", "mmax_top_least", "mmax_root(low)", "low", "topk")
 m("truncate: the bound is rounded down", "mmax_top_least", "least - max < gap", "0", "topk")
-m("truncate: weights of other candidates are kept", "mmax_top_look_at", "t->is_weighed = 0;", "", "topk")
 m("sample: u is that of a Gumbel number", "mmax_sample_row", "- 0x9e3779b97f4a7c15", "+ 0x9e3779b97f4a7c15", "topk more")
 m("sample: u does not count", "mmax_sample_row", "(double)(mmax_mixed(key) >> 11) * 1.1102230246251565e-16", "0.5", "topk")
-m("sample: what is cut is drawn", "mmax_top_add", "mmax_keep(is_kept, term)", "term", "topk")
+m("sample: what is cut is drawn", "mmax_top_sum", "mmax_keep(mmax_top_kept(v_, low, most, at, cut.last), term)", "term", "topk")
 
 # ==== backward, tanhmax, soft caps ====
 m("backward: gx below the normal numbers", "mmax_unscaled",
