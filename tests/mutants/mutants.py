@@ -150,13 +150,12 @@ m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_ma
 
 # ==== gradients through sigma, gp ====
 m("slope: one at the kink, too", "mmax_through_sigma", "mmax_lt(d, s)", "mmax_le(d, s)", "backward losses special_cases")
-m("gp: a mask's distance is infinite", "mmax_through_sigma",
-  "mmax_max(x * mmax_set(t->input_scale), mmax_set(MMAX_DOUBLE ? -1e200 : -1e30))", "(x * mmax_set(t->input_scale))",
-  "special_cases backward losses")
+m("gp: a mask's distance is infinite", "mmax_gradient_of", "mmax_keep(mmax_is_some(given), given)", "given", "losses special_cases")
+m("gp: a score that overflows is infinite", "mmax_through_sigma", "t->input_scale > 1", "0", "losses special_cases")
 m("gp: a target's own part is left out", "mmax_gradient_part", "own < n && r->b->slopes", "0", "losses")
-m("gp: what is masked counts", "mmax_gradient_of", "mmax_keep(mmax_is_active(x_), g)", "g", "special_cases losses")
+m("gp: what is masked counts", "mmax_gradient_of", "mmax_keep(mmax_is_some(given), g)", "g", "special_cases losses")
 m("gp: what is held is not flushed", "mmax_slopes_hold", "held + more > MMAX_GP_MOST", "0", "backward losses")
-m("gp: flushed lanes stay", "mmax_slopes_add", "t->lanes[i] = mmax_set(0);", "", "backward losses")
+m("gp: flushed lanes stay", "mmax_slopes_hold", "lanes[i] = mmax_set(0);", "", "backward losses")
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (own && adds) { *own = old; }", "", "accumulate")
@@ -306,7 +305,7 @@ m("backward: gx below the normal numbers", "mmax_unscaled",
 m("backward: rows of other ends are alike", "mmax_gradient_rows", "(run < s->rows && mmax_end_of(s, run) == r.n)",
   "run < s->rows", "backward special_cases")
 m("backward: gy of masked entries is used", "mmax_slow_entry", "if (!counts) { return is_bad * 2; }", "", "special_cases")
-m("backward: a mask of x weighs", "mmax_back_load", "mmax_select(mmax_is_active(v->x), v->w, none)", "v->w",
+m("backward: a mask of x weighs", "mmax_back_load", ": mmax_keep(mmax_is_some(x_), v->w)", ": v->w",
   "special_cases backward attention")
 m("backward: NaN rows write masks", "mmax_slow_gradient", "state > 1 && is & 1", "state > 1", "special_cases backward")
 m("backward: large gradients overflow", "mmax_slow_gradient", "down = 1e-100;", "", "backward special_cases")
@@ -320,14 +319,14 @@ m("backward: no lift", "mmax_back_rows", "mmax_scaling_of(&c.scaling, has_y ? MM
   "mmax_scaling_of(&c.scaling, 1, r->scale)", "backward environment special_cases losses")
 m("backward: sums of long rows begin anew", "mmax_back_mean", "sums[0] + (double)sum", "(double)sum",
   "backward long_rows")
-m("backward: chunks count twice", "mmax_back_mean", "lanes[i][j] = mmax_set(0);", "", "backward long_rows")
+m("backward: chunks count twice", "mmax_back_mean", "lanes[i][k] = mmax_set(0);", "", "backward long_rows")
 m("backward: roots are kept in gx that is an input", "mmax_back_rows", "gx != y && gx != gy && !adds", "!adds",
   "special_cases backward properties")
 m("backward: roots are kept in gx that is added to", "mmax_back_rows", "gx != y && gx != gy && !adds", "gx != y && gx != gy",
   "accumulate")
 m("backward: a row that is not usual is taken", "mmax_back_rows",
   "mmax_bits_of(mmax_lane(s.minus_mean, 0)) << 1 >= (mmax_uint)MMAX_MASKED << 1", "0", "special_cases")
-m("backward: NaN in x is not seen", "mmax_back_add", "if (has_x) { g = mmax_fma(mmax_max(low, v->x), zero, g); }", "",
+m("backward: NaN in x is not seen", "mmax_back_add", "if (has_x) { g = mmax_fma(v->x, zero, g); }", "",
   "special_cases")
 m("backward: seglu's NaN is not in gp", "mmax_back_rows", "!has_y && mmax_any(mmax_is_nan(s.square))", "0",
   "special_cases backward")
