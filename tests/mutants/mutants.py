@@ -168,6 +168,9 @@ m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs 
 m("gradient: rows have no end", "mmax_put", "left >= MMAX_WIDTH", "1",
   "special_cases memory backward")
 m("gp: lanes are lost", "mmax_gradient_of", "t->lanes[i] = lanes[i];", "", "losses")
+m("gp: one row's loss has no part of the target", "mmax_plain_gradient", "state.x_target = x_target;",
+  "state.x_target = mmax_from(MMAX_MASKED);", "losses bits")
+m("gp: of one row's loss is not scaled", "mmax_multimax_loss_row", "factor / mmax_up_of(factor * r->scale)", "1 / mmax_up_of(factor * r->scale)", "losses")
 m("gp: is written, not added to", "mmax_add_gp", "[i] += s[1]", "[i] = s[1]", "backward losses")
 m("gp: b of order 2 without its 2", "mmax_add_gp", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
   "backward losses")
