@@ -150,15 +150,15 @@ m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_ma
 
 # ==== gradients through sigma, gp ====
 m("slope: one at the kink, too", "mmax_through_sigma", "mmax_lt(d, s)", "mmax_le(d, s)", "backward losses special_cases")
-m("gp: a mask's distance is infinite", "mmax_gradient_of", "mmax_keep(mmax_is_some(given), given)", "given", "losses special_cases")
 m("gp: a score that overflows is infinite", "mmax_through_sigma", "t->input_scale > 1", "0", "losses special_cases")
-m("gp: a target's own part is left out", "mmax_gradient_part", "own < n && r->b->slopes", "0", "losses")
-m("gp: what is masked counts", "mmax_gradient_of", "mmax_keep(mmax_is_some(given), g)", "g", "special_cases losses")
+m("gp: a target's own part is left out", "mmax_end_loss", "if (own < n) {", "if (own < n && !b->is_through_sigma) {", "losses")
+m("loss: what is masked counts", "mmax_gradient_of",
+  "mmax_keep(mmax_is_active(mmax_load_upto(x + at, left, mmax_masked)), g)", "g", "special_cases losses")
 m("gp: what is held is not flushed", "mmax_slopes_hold", "held + more > MMAX_GP_MOST", "0", "backward losses")
 m("gp: flushed lanes stay", "mmax_slopes_hold", "lanes[i] = mmax_set(0);", "", "backward losses")
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
-m("accumulate: the target's own part twice", "mmax_end_loss", "if (own && adds) { *own = old; }", "", "accumulate")
+m("accumulate: the target's own part twice", "mmax_end_loss", "if (adds) { to[own] = old; }", "", "accumulate")
 m("accumulate: a group's targets twice", "mmax_end_group", "*own = old;", "", "accumulate")
 m("accumulate: a threshold's target twice", "mmax_threshold_loss_row", "gx[target - x] = old;", "", "accumulate")
 m("accumulate: what ends is set to 0", "mmax_gradient_rows", "r.n < s->cols && !m.adds", "r.n < s->cols", "accumulate")
@@ -167,10 +167,11 @@ m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || add
 m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
 m("gradient: rows have no end", "mmax_put", "left >= MMAX_WIDTH", "1",
   "special_cases memory backward")
-m("gp: lanes are lost", "mmax_gradient_of", "t->lanes[i] = lanes[i];", "", "losses")
-m("gp: one row's loss has no part of the target", "mmax_plain_gradient", "state.x_target = x_target;",
-  "state.x_target = mmax_from(MMAX_MASKED);", "losses bits")
-m("gp: of one row's loss is not scaled", "mmax_multimax_loss_row", "factor / mmax_up_of(factor * r->scale)", "1 / mmax_up_of(factor * r->scale)", "losses")
+m("gp: lanes are lost", "mmax_slopes_hold", "t->lanes[i] = lanes[i];", "", "losses")
+m("gp: one row's loss does not go through sigma", "mmax_multimax_loss_row", "mmax_seglu_gradient(&row);", "",
+  "losses")
+m("gp: of one row's loss is not scaled", "mmax_multimax_loss_row", "sums, r->t->grad_scale, 0", "sums, 1, 0",
+  "losses")
 m("gp: is written, not added to", "mmax_add_gp", "[i] += s[1]", "[i] = s[1]", "backward losses")
 m("gp: b of order 2 without its 2", "mmax_add_gp", "(i + 1) * (1 - p->t_b[i])", "(1 - p->t_b[i])",
   "backward losses")
@@ -318,8 +319,8 @@ m("tanhmax: gx of flat rows", "mmax_back_square", "mmax_lt(exponent, mmax_set(MM
   "special_cases forward backward more")
 m("tanhmax: cosh has no square of 2 / C", "mmax_back_square", "*square = normal * normal;", "*square = mmax_set(0);",
   "backward golden")
-m("backward: no lift", "mmax_back_rows", "mmax_scaling_of(&c.scaling, has_y ? MMAX_UP : 1, r->scale)",
-  "mmax_scaling_of(&c.scaling, 1, r->scale)", "backward environment special_cases losses")
+m("backward: no lift", "mmax_back_rows", "has_y ? MMAX_UP : 1, m->factor", "1, m->factor",
+  "backward environment special_cases losses")
 m("backward: sums of long rows begin anew", "mmax_back_mean", "sums[0] + (double)sum", "(double)sum",
   "backward long_rows")
 m("backward: chunks count twice", "mmax_back_mean", "lanes[i][k] = mmax_set(0);", "", "backward long_rows")
@@ -383,7 +384,7 @@ m("soft targets: NaN passes in entmax", "mmax_entmax_T",
 m("loss: an infinite factor makes NaN", "mmax_times", "g != 0 ? g * factor : 0", "g * factor", "losses")
 m("loss: an infinite factor is a usual one", "mmax_is_odd", "|| !mmax_is_finite_f64(factor)", "", "losses")
 m("loss: a factor is not infinite beyond the type", "mmax_batch_of",
-  "b->factor = b->factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
+  "b->sigma_factor = b->sigma_factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
 m("soft targets: outside starts and ends", "mmax_plain_length",
   "memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real));", "", "attention losses")
 
