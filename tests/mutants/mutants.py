@@ -150,12 +150,12 @@ m("bias: -inf does not mask", "mmax_attention_score", "is_masked = mmax_or(is_ma
 
 # ==== gradients through sigma, gp ====
 m("slope: one at the kink, too", "mmax_through_sigma", "mmax_lt(d, s)", "mmax_le(d, s)", "backward losses special_cases")
-m("gp: a score that overflows is infinite", "mmax_through_sigma", "t->input_scale > 1", "0", "losses special_cases")
+m("gp: a score that overflows is infinite", "mmax_kinks_of", "scale > 1", "0", "losses special_cases")
 m("gp: a target's own part is left out", "mmax_end_loss", "if (own < n) {", "if (own < n && !b->is_through_sigma) {", "losses")
 m("loss: what is masked counts", "mmax_gradient_of",
   "mmax_keep(mmax_is_active(mmax_load_upto(x + at, left, mmax_masked)), g)", "g", "special_cases losses")
-m("gp: what is held is not flushed", "mmax_slopes_hold", "held + more > MMAX_GP_MOST", "0", "backward losses")
-m("gp: flushed lanes stay", "mmax_slopes_hold", "lanes[i] = mmax_set(0);", "", "backward losses")
+m("gp: what is held is not flushed", "mmax_back_rows", "held + first > MMAX_GP_MOST || at > 0", "0", "backward losses")
+m("gp: flushed lanes stay", "mmax_slopes_flush", "lanes[i] = mmax_set(0);", "", "backward losses")
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (adds) { to[own] = old; }", "", "accumulate")
@@ -167,7 +167,7 @@ m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || add
 m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
 m("gradient: rows have no end", "mmax_put", "left >= MMAX_WIDTH", "1",
   "special_cases memory backward")
-m("gp: lanes are lost", "mmax_slopes_hold", "t->lanes[i] = lanes[i];", "", "losses")
+m("gp: lanes are lost", "mmax_slopes_flush", "full[i] = lanes[i];", "full[i] = mmax_set(0);", "losses")
 m("gp: one row's loss does not go through sigma", "mmax_multimax_loss_row", "mmax_seglu_gradient(&row);", "",
   "losses")
 m("gp: of one row's loss is not scaled", "mmax_multimax_loss_row", "sums, r->t->grad_scale, 0", "sums, 1, 0",
