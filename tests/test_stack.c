@@ -1,7 +1,6 @@
 /*
  * test_stack.c: a call takes at most 24 KiB of stack, 36 with `inner`, whatever the function, instruction set, shape and
- * scores; topk and route 26, and 39. Each call runs on a thread whose stack was painted; the deepest byte that lost its
- * colour tells how much it took.
+ * scores. Each call runs on a thread whose stack was painted; the deepest byte that lost its colour tells how much it took.
  *
  *     test_stack [all]     prints the largest of each function, too
  */
@@ -123,8 +122,7 @@ static size_t measure(const function *f, size_t rows, size_t cols, unsigned on, 
 
 static void check_function(const function *f, int prints, size_t none) {
     static const size_t shapes[][2] = {{1, 3}, {1, 100}, {3, 700}, {2, 9000}, {17, 5}, {70, 3}, {70, 17}, {70, 300}};
-    const int ranks = strncmp(f->name, "topk", 4) == 0 || strncmp(f->name, "route", 5) == 0;
-    const size_t limits[2] = {ranks ? 26 : 24, ranks ? 39 : 36};
+    const size_t limits[2] = {24, 36};
     FOR_EACH_ISA(isa) {
         size_t most[2] = {0, 0}, at[2] = {0, 0};
         unsigned of[2] = {0, 0};
