@@ -335,7 +335,7 @@ m("backward: NaN in x is not seen", "mmax_back_add", "if (has_x) { g = mmax_fma(
 m("backward: seglu's NaN is not in gp", "mmax_back_rows", "!has_y && mmax_any(mmax_is_nan(s.square))", "0",
   "special_cases backward")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
-  "* 1.0000002 * (up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size))", "",
+  "up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size)", "up",
   "environment special_cases backward")
 m("tanhmax: short rows are all usual", "mmax_group_begin", "is_signed ? MMAX_USUAL :", "", "special_cases forward")
 m("tanhmax: cosh of masks counts", "mmax_sinh_cosh", "if (!is_usual) { *cosh2 = mmax_keep(active, *cosh2); }", "",
