@@ -226,7 +226,7 @@ static void examine(const input *in, const call *c) {
     const int logarithm = f->kind == LOGARITHM || f->kind == LOG_BACKWARD;
     oracle o = {oracle_formula(f->name), logarithm, c->p, c->epsilon, largest(f), NULL, 0};
     wide end = o.largest / 8;
-    if (has(f, HAS_CUT)) { o.f = TOPK; }
+    if (has(f, HAS_CUT | HAS_INDEX)) { o.f = TOPK; }
     if (o.f == TOPK) { o.epsilon = (double)c->own.k; }
     row.f = f;
     row.o = o;
