@@ -97,7 +97,7 @@ static int is_param_wrong(const input *in) {
         return !(cut.deviations >= 0 && cut.deviations <= DBL_MAX && cut.min_p >= 0 && cut.min_p < 1 &&
                  cut.top_p >= 0 && cut.top_p <= 1);
     }
-    if (o == TOPK) { return c->own.k == 0; }
+    if (o == TOPK || has(f, HAS_INDEX)) { return c->own.k == 0; }
     if ((o == ENTMAX && !(e >= 1 && e <= 8)) || (o == HOURGLASS && !(e >= DBL_MIN && e <= DBL_MAX))) { return 1; }
     if (has(f, HAS_CAP)) { return !(e >= smallest_normal(f) && e <= largest(f)); }
     return has(f, HAS_EPSILON) && (!is_finite_double(e) || e < 0 || e > 1 || (f->kind == LOSS && e == 0));

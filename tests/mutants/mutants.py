@@ -101,7 +101,7 @@ m("interleaved: weights of rows stay behind", "mmax_part_of",
 m("shape: a length of cols + 1 passes", "mmax_check", "> s->cols ||", "> s->cols + 1 ||", "special_cases")
 m("shape: a start past the end passes", "mmax_check", "|| mmax_start_of(s, r) > mmax_end_of(s, r)", "",
   "attention special_cases")
-m("shape: k times rows may overflow", "mmax_check", "a->k > limit / rows ||", "", "topk special_cases")
+m("shape: k times rows may overflow", "mmax_check_arrays", "a->k > limit / rows ||", "", "topk special_cases")
 m("one row: any overlap passes", "mmax_may_write", "out == in || mmax_are_apart(in, bytes, out, bytes)", "1",
   "special_cases api")
 m("one row: NULL params pass", "mmax_check", "(a->needs & MMAX_PARAMS && !a->p) ||", "", "special_cases api")
