@@ -37,7 +37,7 @@ m("targets: a loss takes attention", "mmax_check_attention", "!(needs & MMAX_TAR
 m("targets: a grad_scale beyond the type", "mmax_check_targets", "mmax_fits(t->grad_scale, size)",
   "mmax_is_finite_f64(t->grad_scale)", "special_cases")
 m("attention: slopes without bias pass", "mmax_check_attention", "&& !(a->slopes && !a->bias)", "", "special_cases")
-m("alias: other inputs are not compared", "mmax_check", "j < list.count", "j < 4", "special_cases")
+m("alias: other inputs are not compared", "mmax_check_arrays", "j < list.count", "j < 4", "special_cases")
 m("no columns: the sink is lost", "mmax_check_empty", "sinks ? sinks[mmax_head_of(&a->s, row)] :", "", "special_cases")
 m("no columns: a class passes", "mmax_check_empty", "if (a->t->index[row] >= 0) { return MMAX_ERR_TARGETS; }", "",
   "special_cases")
@@ -79,12 +79,12 @@ m("interleaved: a far maximum is not taken off", "mmax_axis_row", "mmax_shift_of
   "(mmax_shift_of(&r.weigher, r.max, c), 0)", "axis")
 m("interleaved: a range of rows extends to the end of its block", "mmax_add_blocks", "- list->absent", "",
   "axis")
-m("interleaved: ranges of the rows of a block overlap", "mmax_check", "rows < inner ? rows :", "", "axis")
+m("interleaved: ranges of the rows of a block overlap", "mmax_check_arrays", "rows < inner ? rows :", "", "axis")
 m("interleaved: the last block has all rows", "mmax_axis_rows", "s->rows - row < room ? s->rows - row :", "", "axis")
 m("accumulate: a gradient that is added to may be an input", "mmax_arrays_of",
   "!(s->accumulate && a->needs & MMAX_OUT_IS_GX)", "1", "axis")
 m("attention: heads do not repeat", "mmax_head_of", "head % a->heads", "head", "attention")
-m("interleaved: rows may be too long for the tile", "mmax_check", "s->cols > mmax_tile_of(a, size)", "0", "axis")
+m("interleaved: rows may be too long for the tile", "mmax_check_arrays", "s->cols > mmax_tile_of(a, size)", "0", "axis")
 m("interleaved: attention passes", "mmax_check_attention", "s->inner <= 1 &&", "", "axis")
 m("interleaved: a block's stride is not looked at", "mmax_add_blocks", "|| list->is_axis", "", "axis")
 m("interleaved: entries that are not active are read", "mmax_tile_copy", "write == 0 && (tile->starts || tile->ends)", "0",
@@ -98,8 +98,8 @@ m("interleaved: pieces end where the row does", "mmax_run_tiles",
   "tile.s.ends = n < s->cols ? &piece[1] : tile.s.ends;", "", "axis")
 m("interleaved: weights of rows stay behind", "mmax_part_of",
   "(const double *)mmax_at(t->weights, row * sizeof *t->weights)", "t->weights", "axis")
-m("shape: a length of cols + 1 passes", "mmax_check", "> s->cols ||", "> s->cols + 1 ||", "special_cases")
-m("shape: a start past the end passes", "mmax_check", "|| mmax_start_of(s, r) > mmax_end_of(s, r)", "",
+m("shape: a length of cols + 1 passes", "mmax_check_arrays", "> s->cols ||", "> s->cols + 1 ||", "special_cases")
+m("shape: a start past the end passes", "mmax_check_arrays", "|| mmax_start_of(s, r) > mmax_end_of(s, r)", "",
   "attention special_cases")
 m("shape: k times rows may overflow", "mmax_check_arrays", "a->k > limit / rows ||", "", "topk special_cases")
 m("one row: any overlap passes", "mmax_may_write", "out == in || mmax_are_apart(in, bytes, out, bytes)", "1",
