@@ -108,7 +108,7 @@ m("one row: NULL params pass", "mmax_check", "(a->needs & MMAX_PARAMS && !a->p) 
 
 # ==== vector layer, walking, sums (AVX-512) ====
 m("lt is le", "mmax_lt", ", _CMP_LT_OQ", ", _CMP_LE_OQ", "forward special_cases backward topk")
-m("part of a register: one lane too many", "mmax_first", "(unsigned)(n)", "(unsigned)(n) + 1", "memory special_cases")
+m("part of a register: one lane too many", "mmax_first_lanes", "(unsigned)(n)", "(unsigned)(n) + 1", "memory special_cases")
 m("sweep: the last register is left out", "MMAX_SWEEP", "(k * MMAX_WIDTH)", "(k * MMAX_WIDTH) + 1",
   "forward properties")
 m("along: the tail is left out", "MMAX_ROLL", "< (to); ++k", "+ 1 < (to); ++k", "forward properties")
@@ -192,9 +192,9 @@ m("logarithms: the scale's low part", "mmax_logs", "mmax_fma(half, low, minus_lo
 m("logarithms: masks are finite", "mmax_logs",
   "mmax_select(active, mmax_max(log, lowest), mmax_masked)", "mmax_max(log, lowest)",
   "special_cases losses")
-m("special rows: masks become NaN, too", "mmax_end_special", "&& mmax_bits_of(x[i]) != MMAX_MASKED", "",
+m("special rows: masks become NaN, too", "mmax_end_degenerate", "&& mmax_bits_of(x[i]) != MMAX_MASKED", "",
   "special_cases")
-m("spread: what overflows stays so", "mmax_spread_of",
+m("spread: what overflows stays so", "mmax_distances_of",
   "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;", "special_cases losses")
 m("evsoftmax: the mean may be above the largest", "mmax_mean_of", "mean < (double)largest ? (mmax_real)mean : largest",
   "(mmax_real)mean", "special_cases forward")
@@ -206,7 +206,7 @@ m("loss: gx at the target keeps q", "mmax_target_gradient", "r->q - own;", "own;
 m("loss: an ignored row is read", "mmax_begin_row", "!b->finish->targets || b->a->t->q || b->a->t->index[row] >= 0",
   "1", "losses special_cases memory")
 m("loss: grad_scale without the scale", "mmax_batch_of", "* a->s.scale", "", "losses golden")
-m("far maxima: the shift is not taken off", "mmax_by_blocks", "shift) - shift)", "shift))", "special_cases forward losses")
+m("far maxima: the shift is not taken off", "mmax_pass_by_blocks", "shift) - shift)", "shift))", "special_cases forward losses")
 m("ends: what is past them stays", "mmax_begin_row", "r->y && r->n < b->a->s.cols", "0", "special_cases memory")
 m("sink: it is no term of the sum", "mmax_begin_row", "b->a->sink ? mmax_sink_of(r) :", "", "attention")
 m("lse: without the maximum", "mmax_after_sum", "* b->call.scale", "", "attention")
@@ -227,7 +227,7 @@ m("groups: far maxima stay", "mmax_group_begin",
   "mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)))", "mmax_is_nan(all)",
   "special_cases forward")
 m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
-m("parts: a row that is longer than the memory for scores is none", "mmax_alike", "fit > 0 ? fit : 1", "fit", "attention")
+m("parts: a row that is longer than the memory for scores is none", "mmax_rows_alike", "fit > 0 ? fit : 1", "fit", "attention")
 m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]) : -1", "1.0 - p->t_b[i]) : 0",
   "environment")
 m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_select(masks, mmax_set(0), bias)", "bias", "environment")
@@ -382,7 +382,7 @@ m("soft targets: a negative one is usual", "mmax_sum_targets", "|| mmax_any(mmax
 m("soft targets: NaN passes in entmax", "mmax_entmax_T",
   "|| (is_soft && mmax_classify_targets(mmax_targets_of(&b, row), x, n) == MMAX_IS_NAN)", "", "losses")
 m("loss: an infinite factor makes NaN", "mmax_times", "g != 0 ? g * factor : 0", "g * factor", "losses")
-m("loss: an infinite factor is a usual one", "mmax_is_odd", "|| !mmax_is_finite_f64(factor)", "", "losses")
+m("loss: an infinite factor is a usual one", "mmax_is_extreme", "|| !mmax_is_finite_f64(factor)", "", "losses")
 m("loss: a factor is not infinite beyond the type", "mmax_batch_of",
   "b->sigma_factor = b->sigma_factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
 m("soft targets: outside starts and ends", "mmax_plain_length",
@@ -391,16 +391,16 @@ m("soft targets: outside starts and ends", "mmax_plain_length",
 # ==== attention: calls by parts; public functions ====
 m("bias: rows do not repeat", "mmax_terms_of", "a && a->bias_rows ? row % a->bias_rows :", "", "attention")
 m("masked: the limit of floats is not exact", "mmax_terms_of", "(double)above > a->masked", "1", "attention")
-m("blocks: the largest is the last one's", "mmax_by_blocks", "from == 0 || max > r->max ? max : r->", "", "attention")
-m("blocks: an empty one makes the row empty", "mmax_by_blocks",
+m("blocks: the largest is the last one's", "mmax_pass_by_blocks", "from == 0 || max > r->max ? max : r->", "", "attention")
+m("blocks: an empty one makes the row empty", "mmax_pass_by_blocks",
   "== MMAX_IS_EMPTY || state == MMAX_IS_NAN ? state : is", "", "attention special_cases")
-m("parts: a head's end is passed", "mmax_alike",
+m("parts: a head's end is passed", "mmax_rows_alike",
   "if (of_head && of_head - row % of_head < most) { most = of_head - row % of_head; }", "", "attention")
 m("parts: bias does not begin again", "mmax_run_parts", "bias_rows - row % bias_rows < rows", "0", "attention")
 m("rows: bias is the row's, whatever its start", "mmax_scores_of", "(mmax_start_of(&r->b->a->s, r->row) + from)",
   "from", "attention")
-m("parts: rows of other starts are alike", "mmax_alike", "starts[row + n] == starts[row] &&", "", "attention")
-m("parts: weights of rows are alike", "mmax_alike", "(!weights || weights[row + n] == weights[row])", "1",
+m("parts: rows of other starts are alike", "mmax_rows_alike", "starts[row + n] == starts[row] &&", "", "attention")
+m("parts: weights of rows are alike", "mmax_rows_alike", "(!weights || weights[row + n] == weights[row])", "1",
   "losses attention")
 m("check: the loss of a row may lie upon gx", "mmax_is_plain_value", "mmax_are_apart(out, bytes, value, sizeof *value)", "1",
   "special_cases")
