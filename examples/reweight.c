@@ -62,9 +62,9 @@ struct options {
     int function, print, f64, causal, columns;
     mmax_multimax_params params;
     double scale;
-    double parameter;     /* k of topk, alpha of entmax, q of sparsehourglass */
-    const char *path;     /* NULL: the standard input */
-    const char *svg_path; /* NULL: no drawing */
+    double parameter;      /* k of topk, alpha of entmax, q of sparsehourglass */
+    const char *path;      /* NULL: the standard input */
+    const char *directory; /* of bars.svg; NULL: no drawing */
 };
 
 static const char usage[] = "usage: reweight [options] [FILE]\n"
@@ -85,7 +85,7 @@ static const char usage[] = "usage: reweight [options] [FILE]\n"
                             "  --causal          row r weighs its first r entries, the others get 0\n"
                             "  --columns         weigh the columns of the table; rows have equal length\n"
                             "  --precision P     f32 or f64 (f32)\n"
-                            "  --svg FILE        draw the weights of the first 12 rows as bars\n"
+                            "  --svg DIR         draw the weights of the first 12 rows into DIR/bars.svg\n"
                             "  --help            this text\n"
                             "Entropy is in nats. The MultiMax paper defines sparsity and multi-modality;\n"
                             "here epsilon is the row's mean and the reference is 0.01. Entropy and sparsity\n"
@@ -205,7 +205,7 @@ static void read_options(struct options *o, int argc, char **argv) {
         case ORDER: order = 1 + word_value(option, value, order_word, 2); break;
         case SCALE: o->scale = scale_value(value); break;
         case PRECISION: o->f64 = word_value(option, value, precision_word, 2); break;
-        case SVG: o->svg_path = value; break;
+        case SVG: o->directory = value; break;
         case CAUSAL: o->causal = 1; break;
         default: o->columns = 1; break;
         }
@@ -539,7 +539,7 @@ static void svg_write(FILE *svg, const struct options *o) {
 /* ==== main ======================================================================================================== */
 
 static void show_measures(struct row *row, int function, const struct options *o) {
-    if (o->print == PRINT_TABLE || o->svg_path != NULL) {
+    if (o->print == PRINT_TABLE || o->directory != NULL) {
         struct measures m = measure(row);
         chart_add(row, function, &m);
         if (o->print == PRINT_TABLE) { print_measures(row, function, &m); }
@@ -653,7 +653,7 @@ int main(int argc, char **argv) {
         in.file = fopen(o.path, "rb");
         if (in.file == NULL) { fail("cannot open '%s': %s", o.path, strerror(errno)); }
     }
-    if (o.svg_path != NULL) { svg = file_open(o.svg_path); }
+    if (o.directory != NULL) { svg = file_open_in(o.directory, "bars.svg"); }
     if (o.columns) { show_columns(&row, &in, &o); }
     while (!o.columns && read_row(&row, &in, o.f64)) {
         row.active = o.causal && row.number < row.cols ? (size_t)row.number : row.cols;
@@ -661,7 +661,7 @@ int main(int argc, char **argv) {
     }
     if (row.number == 0) { fail("%s has no rows of numbers", in.name); }
     flush_results();
-    if (o.svg_path != NULL) {
+    if (o.directory != NULL) {
         svg_write(svg, &o);
         files_keep();
     }
