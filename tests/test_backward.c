@@ -266,6 +266,29 @@ static void check_kink(const function *f, const mmax_multimax_params *p, double 
 
 /* ==== tests ==== */
 
+/* A row of tanhmax with one large score: the others have weights near the smallest normal number. */
+static void check_tiny_weights(const function *f, double top) {
+    static const double rest[] = {0.25, -0.5, 1.75}, gy[] = {0.3, 1e10, -2e10, 3e9};
+    const int is_f32 = f->size == 4, is_y = top > (is_f32 ? 86.64 : 707.7);
+    wide weight[4], sum = 0, dot = 0;
+    call c = call_of(f, 1, 4, NORMAL_1, 1);
+    for (size_t i = 0; i < 4; ++i) {
+        set(f, c.array[X], i, i == 0 ? top : rest[i - 1]);
+        set(f, c.array[GY], i, gy[i]);
+        weight[i] = 2 * coshl(get(f, c.array[X], i));
+        sum += weight[i];
+    }
+    make_y(f, &c);
+    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, 4));
+    for (size_t i = 0; i < 4; ++i) { dot += (wide)get(f, c.array[Y], i) * (wide)get(f, c.array[GY], i); }
+    for (size_t i = 0; i < 4; ++i) {
+        const wide y = get(f, c.array[Y], i), w = is_y ? fabsl(y) : weight[i] / sum, g = get(f, c.array[GY], i);
+        const wide unit = fabsl(g * w) + fabsl(y * dot), gx = g * w - y * dot;
+        CHECK(fabsl(get(f, c.array[OUT], i) - gx) <= 4.2L * (is_f32 ? FLT_EPSILON : DBL_EPSILON) * unit,
+              AT ", |s| up to %g, entry %u: %g, not %Lg", AT_ARGS(f, 4), top, (unsigned)i, get(f, c.array[OUT], i), gx);
+    }
+}
+
 int main(void) {
     TEST("gx and gp are the gradient, for every law, length, scale and instruction set") {
         static const double scales[] = {1, 0.7, 2.5, 0.0625};
@@ -286,6 +309,14 @@ int main(void) {
                 }
             }
             report(f);
+        }
+    }
+    TEST("tanhmax: weights near the smallest normal number, and those that are |y|") {
+        FOR_EACH_ISA(isa) {
+            for (int k = 0; k < 200; ++k) {
+                check_tiny_weights(function_named("tanhmax_backward_f32"), 75 + k * 0.0625);
+                check_tiny_weights(function_named("tanhmax_backward_f64"), 696 + k * 0.0625);
+            }
         }
     }
     TEST("gx and gp are what central differences give") {
