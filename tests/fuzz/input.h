@@ -446,13 +446,15 @@ enum { RAW = LAWS, NEAR, FILLS };
 
 static void take_entries(const function *f, reader *r, void *a, size_t n, unsigned law_byte, uint64_t seed) {
     static const double extreme[] = {0, 1, -1, 1e30, -1e30, 0x1p-126, 0x1p-149, 3.4e38, -3.4e38, 88, -104, 1e-30};
-    unsigned l = law_byte % FILLS, patches;
+    unsigned l = law_byte % FILLS, variant = law_byte / FILLS % 4, patches;
     uint64_t base = l == NEAR ? take_bits(r, f->size) : 0;
     random_state = seed;
     if (l < RAW) { fill(f, a, n, (law)l); }
     for (size_t i = 0; i < n && l >= RAW; ++i) {
         set_bits(f, a, i, l == RAW ? take_bits(r, f->size) : base + take(r) - 128);
     }
+    for (size_t i = 0; variant == 3 && i < n; ++i) { set(f, a, i, get(f, a, i) + 1e6); }   /* far from 0 */
+    if (variant == 2 && n > 0) { set(f, a, n / 2, get(f, a, n / 2) + (double)n / 4 + 4); } /* a weight near 1 */
     patches = n ? take(r) % 8 : 0;
     while (patches--) {
         size_t i = (size_t)take_bits(r, 2) % n;
