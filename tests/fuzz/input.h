@@ -442,7 +442,7 @@ static void take_attention(input *in, reader *r) {
 
 /* ==== rows ==== */
 
-enum { RAW = LAWS, NEAR, FILLS };
+enum { RAW = LAWS, NEAR, FILLS, VARIANTS = 4 * FILLS };
 
 static void take_entries(const function *f, reader *r, void *a, size_t n, unsigned law_byte, uint64_t seed) {
     static const double extreme[] = {0, 1, -1, 1e30, -1e30, 0x1p-126, 0x1p-149, 3.4e38, -3.4e38, 88, -104, 1e-30};
@@ -453,8 +453,10 @@ static void take_entries(const function *f, reader *r, void *a, size_t n, unsign
     for (size_t i = 0; i < n && l >= RAW; ++i) {
         set_bits(f, a, i, l == RAW ? take_bits(r, f->size) : base + take(r) - 128);
     }
-    for (size_t i = 0; variant == 3 && i < n; ++i) { set(f, a, i, get(f, a, i) + 1e6); }   /* far from 0 */
-    if (variant == 2 && n > 0) { set(f, a, n / 2, get(f, a, n / 2) + (double)n / 4 + 4); } /* a weight near 1 */
+    for (size_t i = 0; variant == 3 && i < n; ++i) { set(f, a, i, get(f, a, i) + 1e6); } /* far from 0 */
+    for (size_t m = 8 * n; variant == 2 && m > 1; m /= 2) { /* a weight near 1, that of the others some hundredths */
+        set(f, a, n / 2, get(f, a, n / 2) + 0.7);
+    }
     patches = n ? take(r) % 8 : 0;
     while (patches--) {
         size_t i = (size_t)take_bits(r, 2) % n;
@@ -547,8 +549,20 @@ static void make_distribution(const input *in, void *q, size_t row) {
     for (size_t i = start; i < end && i < cols; ++i) { set(f, q, i, sum > 1e-30 ? get(f, q, i) / sum : i == start); }
 }
 
+/* Takes scale x off the scores of a row of the bias. */
+static void cancel(const input *in, size_t row, const void *x) {
+    const mmax_attention *a = &in->a;
+    const double head = a->scales ? a->scales[head_of(in, row)] : in->c.s.scale, scale = head == 0 ? 1 : head;
+    const double slope = a->slopes ? a->slopes[head_of(in, row)] : 1;
+    for (size_t i = 0; row < rows_of(in, BIAS) && i < in->c.s.cols; ++i) {
+        unsigned char *const at = in->at[BIAS] + place_of(in, BIAS, row, i) * in->f->size;
+        const double b = get(in->f, at, 0) - scale / slope * get(in->f, x, i);
+        if (fabs(b) < largest(in->f)) { set(in->f, at, 0, b); }
+    }
+}
+
 /* Bias or q. */
-static void take_more_rows(input *in, reader *r, int array) {
+static unsigned take_more_rows(input *in, reader *r, int array) {
     static double entries[LONGEST_ROW + 1];
     unsigned law_byte = take(r);
     uint64_t seed = take(r);
@@ -557,6 +571,7 @@ static void take_more_rows(input *in, reader *r, int array) {
         if (array == Q) { make_distribution(in, entries, row); }
         put_row(in, array, row, entries);
     }
+    return law_byte;
 }
 
 static void take_rows(input *in, reader *r) {
@@ -565,11 +580,12 @@ static void take_rows(input *in, reader *r) {
     unsigned law_of_x = take(r), law_of_y = take(r), law_of_gy = take(r);
     uint64_t seed = take(r);
     in->genuine = in->genuine && law_of_y % 4 == 0;
-    if (in->has_bias) { take_more_rows(in, r, BIAS); }
-    if (in->has_q) { take_more_rows(in, r, Q); }
+    const unsigned law_of_bias = in->has_bias ? take_more_rows(in, r, BIAS) : 0;
+    if (in->has_q) { (void)take_more_rows(in, r, Q); }
     for (size_t row = 0; row < in->c.s.rows; ++row) {
         size_t n = in->c.s.cols;
         take_entries(f, r, rows[X], n, law_of_x, seed * 31 + row);
+        if (law_of_bias / VARIANTS % 2) { cancel(in, row, rows[X]); }
         if (has(f, HAS_GY)) { take_entries(f, r, rows[GY], n, law_of_gy, seed * 37 + row); }
         if (has(f, HAS_Y)) {
             genuine_y(in, rows[Y], rows[X], row);
