@@ -16,6 +16,7 @@ def m(name, place, old, new, tests, nth=0):
 m("exp in double: ln 2's rest is added", "mmax_exp_double", "low - (r * c)", "-low - (r * c)", "more attention losses")
 m("exp_rest: one term is left out", "mmax_exp_rest", "1 + z * sum", "1 + (i == 5 ? 0 : z * sum)", "more")
 m("two sum: what is lost has the other sign", "mmax_two_sum", "sum->lost +=", "sum->lost -=", "forward losses")
+m("doubles: what their sums lose is left out", "mmax_add_doubles", "if (is_exact) {", "if (0) {", "golden forward")
 m("table of 2^(j/8): one entry", "mmax_pow2_f32", "0x3f785489", "0x3f78548f", "forward", nth=1)
 
 # ==== checks ====
@@ -109,9 +110,8 @@ m("one row: NULL params pass", "mmax_check", "(a->needs & MMAX_PARAMS && !a->p) 
 # ==== vector layer, walking, sums (AVX-512) ====
 m("lt is le", "mmax_lt", ", _CMP_LT_OQ", ", _CMP_LE_OQ", "forward special_cases backward topk")
 m("part of a register: one lane too many", "mmax_first_lanes", "(unsigned)(n)", "(unsigned)(n) + 1", "memory special_cases")
-m("sweep: the last register is left out", "MMAX_SWEEP", "(k * MMAX_WIDTH)", "(k * MMAX_WIDTH) + 1",
-  "forward properties")
-m("along: the tail is left out", "MMAX_ROLL", "< (to); ++k", "+ 1 < (to); ++k", "forward properties")
+m("sweep: the last register is left out", "MMAX_SWEEP", "if (next_ < last_)", "if (0)", "forward properties")
+m("along: the tail is left out", "MMAX_ROLL", "next_ < (to);", "next_ + MMAX_WIDTH <= (to);", "forward properties")
 m("chunk: sums of lanes are not cleared", "MMAX_SUM_CHUNKS", "mmax_lanes_clear", "if (from_ == 0) mmax_lanes_clear",
   "forward")
 m("total: what was lost stays so", "mmax_total", "+ sum->lost", "", "forward losses long_rows")
