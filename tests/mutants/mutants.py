@@ -76,12 +76,11 @@ m("shape: strides of one row of bias matter", "mmax_add_blocks", "(rest > 0 || l
 m("shape: a stride below cols passes", "mmax_add_blocks", "stride < list->width", "stride + 1 < list->width", "special_cases")
 m("shape: sizes may overflow", "mmax_add_blocks", "apart > (limit - list->width) / rest", "0",
   "special_cases")
-m("interleaved: a far maximum is not taken off", "mmax_axis_row", "mmax_shift_of(&r.weigher, r.max, c)",
-  "(mmax_shift_of(&r.weigher, r.max, c), 0)", "axis")
+m("interleaved: unusual rows are taken for contiguous ones", "mmax_begin_row", "is_apart ||", "", "axis")
 m("interleaved: a range of rows extends to the end of its block", "mmax_add_blocks", "- list->absent", "",
   "axis")
 m("interleaved: ranges of the rows of a block overlap", "mmax_check_arrays", "rows < inner ? rows :", "", "axis")
-m("interleaved: the last block has all rows", "mmax_axis_rows", "s->rows - row < room ? s->rows - row :", "", "axis")
+m("interleaved: the last block has all rows", "mmax_axis_rows", "inner - at < s->rows - row ? inner - at : s->rows - row", "inner - at", "axis")
 m("accumulate: a gradient that is added to may be an input", "mmax_arrays_of",
   "!(s->accumulate && a->needs & MMAX_OUT_IS_GX)", "1", "axis")
 m("attention: heads do not repeat", "mmax_head_of", "head % a->heads", "head", "attention")
@@ -218,7 +217,7 @@ m("groups: all rows have the first one's factor", "mmax_group_end", "mmax_set(a[
 m("groups: rows with a bias go in groups", "mmax_has_groups", "|| a->terms", "", "attention")
 m("groups: rows with starts go in groups", "mmax_has_groups", "a->s.starts ||", "", "axis")
 m("groups: smoothing is forgotten", "mmax_batch_of", "&& !(a->t->label_smoothing > 0)", "", "bits losses")
-m("groups: an ignored row is read", "mmax_group_run", "if (index < 0) { return 0; }", "", "losses special_cases")
+m("groups: an ignored row is read", "mmax_group_targets", "if (index < 0) { return 0; }", "", "losses special_cases")
 m("groups: rows are held without a gap", "mmax_groups", "(s->cols + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH",
   "s->cols", "forward bits")
 m("groups: all rows have the first one's length", "mmax_group_exponentials", "to < g->n[j] ? to : g->n[j]",
@@ -232,12 +231,10 @@ m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]
   "environment")
 m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_select(masks, mmax_set(0), bias)", "bias", "environment")
 m("exceptions: the logarithm of a mask overflows", "mmax_logs", "mmax_keep(active, s)", "mmax_max(s, lowest)", "environment")
-m("exceptions: the shift of a row that is masked", "mmax_axis_row", "if (state == MMAX_IS_NORMAL)", "if (1)", "environment")
-m("soft targets: the first entry of rows without entries", "mmax_group_run", "b->a->t->q ? mmax_from(MMAX_MASKED) : g->x[", "g->x[", "memory")
+m("soft targets: the first entry of rows without entries", "mmax_group_targets", "b->a->t->q ? mmax_from(MMAX_MASKED) : b->x[", "b->x[", "memory")
 m("interleaved: each block of a row is the first", "mmax_scores_of", "r->x[(from + i) * inner]", "r->x[i * inner]", "axis")
-m("interleaved: masks of NaN rows become NaN", "mmax_axis_row",
-  "state == MMAX_IS_NAN && mmax_bits_of(r.x[i]) != MMAX_MASKED", "state == MMAX_IS_NAN", "axis")
-m("interleaved: rows by blocks keep their exponentials", "mmax_end_axis", "mmax_weights(e, e, n, &f);", "", "axis")
+m("interleaved: unusual rows have one place", "mmax_end_degenerate", "i += step", "++i", "axis")
+m("interleaved: rows by blocks keep their exponentials", "mmax_end_weights", "inner > 1 ? e : r->y + from", "r->y + from", "axis")
 m("interleaved: rows of other ends are alike", "mmax_axis_rows", "&& mmax_end_of(s, row + t.rows) == end", "", "axis")
 m("interleaved: rows without entries have weights", "mmax_axis_weights",
   "mmax_keep(mmax_is_active(t->max[k]), t->rounder[k])", "t->rounder[k]", "axis")
