@@ -232,6 +232,8 @@ m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]
 m("exceptions: 0 times a mask, in a bias", "mmax_attention_score", "mmax_select(masks, mmax_set(0), bias)", "bias", "environment")
 m("exceptions: the logarithm of a mask overflows", "mmax_logs", "mmax_keep(active, s)", "mmax_max(s, lowest)", "environment")
 m("soft targets: the first entry of rows without entries", "mmax_group_targets", "b->a->t->q ? mmax_from(MMAX_MASKED) : b->x[", "b->x[", "memory")
+m("short rows: the loss of a row without entries", "mmax_short_end",
+  "mmax_any(mmax_lt(t->max[k], mmax_set(-MMAX_MAX)))", "0", "environment")
 m("interleaved: each block of a row is the first", "mmax_scores_of", "r->x[(from + i) * inner]", "r->x[i * inner]", "axis")
 m("interleaved: unusual rows have one place", "mmax_end_degenerate", "i += step", "++i", "axis")
 m("interleaved: rows by blocks keep their exponentials", "mmax_end_weights", "inner > 1 ? e : r->y + from", "r->y + from", "axis")
