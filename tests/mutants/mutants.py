@@ -248,7 +248,7 @@ m("lanes: no second look", "mmax_few_taus",
   "mmax_or(mmax_or(mmax_lt(closest, step), mmax_lt(distant, excess)), missed)", "mmax_lt(distant, excess)",
   "forward golden")
 m("lanes: tau has one part", "mmax_few_taus", "*low = mmax_select(unsolved, (t - tau) + step, *low);", "", "forward")
-m("lanes: rows with NaN are not suspect", "mmax_lane_taus_of",
+m("lanes: rows with NaN are not suspect", "mmax_lane_taus",
   "mmax_or(mmax_is_nan(sum), mmax_not(mmax_le(mmax_abs(max)", "(mmax_not(mmax_le(mmax_abs(max)", "special_cases")
 m("tau of a row: is one real", "mmax_find_tau", "(mmax_real)(((double)t - (double)terms->high) + a.step)", "0",
   "forward losses")
@@ -268,7 +268,7 @@ m("threshold: registers that longer rows have are left over", "mmax_end_lanes", 
   "properties bits losses")
 m("threshold: lanes are not exchanged", "MMAX_EXCHANGE", "mmax_lower(a, b, (s) % MMAX_WIDTH)", "a",
   "properties bits losses")
-m("threshold: a row alone loses its last entry", "mmax_lane_taus", "most : 0; i", "most - 1 : 0; i", "forward bits")
+m("threshold: a row alone loses its last entry", "mmax_lane_taus", "n : 0; i--", "n - 1 : 0; i--", "forward bits")
 m("threshold: a plain row of wide registers takes half of each", "mmax_few_taus",
   "if (is_wide) { sums[0][k] = sums[0][k] + upper; }", "", "forward bits")
 
