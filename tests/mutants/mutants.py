@@ -160,8 +160,7 @@ m("accumulate: what gets 0 does not keep its bits", "mmax_put",
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (adds) { to[own] = old; }", "", "accumulate")
 m("accumulate: a group's targets twice", "mmax_end_group", "*own = old;", "", "accumulate")
 m("accumulate: a threshold's target twice", "mmax_threshold_loss_row", "gx[target - x] = old;", "", "accumulate")
-m("accumulate: what ends is set to 0", "mmax_gradient_rows", "r.n < s->cols && !m.adds", "r.n < s->cols", "accumulate")
-m("accumulate: what lies outside is set to 0", "mmax_zero_outside", "!mmax_adds(a) &&", "", "accumulate")
+m("accumulate: what lies outside is set to 0", "mmax_clear_outside", "!mmax_adds(a) &&", "", "accumulate")
 m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || adds ||", "r->is_unscored ||", "accumulate")
 m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
 m("gradient: rows have no end", "mmax_put", "left >= MMAX_WIDTH", "1",
@@ -206,7 +205,7 @@ m("loss: an ignored row is read", "mmax_begin_row", "!b->finish->targets || b->a
   "1", "losses special_cases memory")
 m("loss: grad_scale without the scale", "mmax_batch_of", "* a->s.scale", "", "losses golden")
 m("far maxima: the shift is not taken off", "mmax_pass_by_blocks", "shift) - shift)", "shift))", "special_cases forward losses")
-m("ends: what is past them stays", "mmax_begin_row", "r->y && r->n < b->a->s.cols", "0", "special_cases memory")
+m("tiles: what is past ends stays", "mmax_run_tiles", "mmax_clear_outside(&tile, size);", "", "axis losses special_cases")
 m("sink: it is no term of the sum", "mmax_begin_row", "b->a->sink ? mmax_sink_of(r) :", "", "attention")
 m("lse: without the maximum", "mmax_after_sum", "* b->call.scale", "", "attention")
 m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "(adds || r->y == r->x)",
@@ -386,8 +385,7 @@ m("loss: an infinite factor makes NaN", "mmax_times", "g != 0 ? g * factor : 0",
 m("loss: an infinite factor is a usual one", "mmax_is_extreme", "|| !mmax_is_finite_f64(factor)", "", "losses")
 m("loss: a factor is not infinite beyond the type", "mmax_batch_of",
   "b->sigma_factor = b->sigma_factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
-m("soft targets: outside starts and ends", "mmax_plain_length",
-  "memset((mmax_real *)a->out + n, 0, (a->s.cols - n) * sizeof(mmax_real));", "", "attention losses")
+m("soft targets: a row of weight 0 is not written", "mmax_run_parts", "mmax_clear_outside(&part, size);", "", "attention")
 
 # ==== attention: calls by parts; public functions ====
 m("bias: rows do not repeat", "mmax_terms_of", "a && a->bias_rows ? row % a->bias_rows :", "", "attention")
@@ -407,9 +405,8 @@ m("check: the loss of a row may lie upon gx", "mmax_is_plain_value", "mmax_are_a
   "special_cases")
 m("check: the loss of a row may lie upon x", "mmax_is_plain_value", "mmax_are_apart(x, bytes, value, sizeof *value)", "1",
   "special_cases")
-m("starts: what is before stays", "mmax_zero_outside", "if (start > 0) { memset(out, 0, start * size); }", "",
-  "attention")
-m("starts: what is past rows stays", "mmax_zero_outside", "memset(out + end * size, 0, rest * size);", "",
+m("starts: what is before stays", "mmax_fill_outside", "memset(out, 0, start * size);", "", "attention")
+m("starts: what is past rows stays", "mmax_fill_outside", "memset(out + end * size, 0, (cols - end) * size);", "",
   "special_cases")
 m("starts: the class is not moved", "mmax_run_parts", "- (int32_t)start", "", "attention losses")
 m("weights: a row of weight 0 is read", "mmax_run_parts", "weight > 0 && *", "*", "attention losses memory")
