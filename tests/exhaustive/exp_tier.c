@@ -21,7 +21,7 @@
 
 #define DEFINE_EXP(T, real)                                                                   \
     void PASTE(exp_, TIER, _, T)(real * y, const real *x, size_t n, real max, double scale) { \
-        PASTE(mmax_call_, T, _, INSTANCE) c;                                                  \
+        PASTE(mmax_consts_, T, _, INSTANCE) c;                                                  \
         PASTE(mmax_origin_, T, _, INSTANCE) o;                                                \
         PASTE(mmax_vec_, T, _, INSTANCE) v, rounder;                                          \
         real lanes[16];                                                                       \

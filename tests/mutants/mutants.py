@@ -154,7 +154,7 @@ m("gp: a target's own part is left out", "mmax_end_loss", "if (own < n) {", "if 
 m("loss: what is masked counts", "mmax_gradient_of",
   "mmax_keep(mmax_is_active(mmax_load_upto(x + at, left, mmax_masked)), g)", "g", "special_cases losses")
 m("gp: what is held is not flushed", "mmax_back_rows", "held + first > MMAX_GP_MOST || at > 0", "0", "backward losses")
-m("gp: flushed lanes stay", "mmax_slopes_flush", "lanes[i] = mmax_set(0);", "", "backward losses")
+m("gp: flushed lanes stay", "mmax_gp_sums_flush", "lanes[i] = mmax_set(0);", "", "backward losses")
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (adds) { to[own] = old; }", "", "accumulate")
@@ -165,7 +165,7 @@ m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || add
 m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
 m("gradient: rows have no end", "mmax_put", "left >= MMAX_WIDTH", "1",
   "special_cases memory backward")
-m("gp: lanes are lost", "mmax_slopes_flush", "full[i] = lanes[i];", "full[i] = mmax_set(0);", "losses")
+m("gp: lanes are lost", "mmax_gp_sums_flush", "full[i] = lanes[i];", "full[i] = mmax_set(0);", "losses")
 m("gp: one row's loss does not go through sigma", "mmax_multimax_loss_row", "mmax_seglu_gradient(&row);", "",
   "losses")
 m("gp: of one row's loss is not scaled", "mmax_multimax_loss_row", "sums, r->t->grad_scale, 0", "sums, 1, 0",
@@ -196,14 +196,14 @@ m("spread: what overflows stays so", "mmax_distances_of",
   "if (unit < 1 || mmax_is_finite_f64(spread->half_below)) { break; }", "break;", "special_cases losses")
 m("evsoftmax: the mean may be above the largest", "mmax_mean_of", "mean < (double)largest ? (mmax_real)mean : largest",
   "(mmax_real)mean", "special_cases forward")
-m("evsoftmax: entries at the mean are low", "mmax_weigh", "mmax_lt(x, mmax_set(w->mean))", "mmax_le(x, mmax_set(w->mean))",
+m("evsoftmax: entries at the mean are low", "mmax_exp_of_score", "mmax_lt(x, mmax_set(w->mean))", "mmax_le(x, mmax_set(w->mean))",
   "special_cases forward golden")
 m("loss: evsoftmax's low target costs nothing", "mmax_loss_of", "(r->target < r->mean ? own : 0)", "0", "losses")
 m("loss: a masked target is finite", "mmax_end_loss", "MMAX_MASKED ? MMAX_INF_F64", "1 ? 0", "special_cases losses")
 m("loss: gx at the target keeps q", "mmax_target_gradient", "r->q - own;", "own;", "losses")
 m("loss: an ignored row is read", "mmax_begin_row", "!b->finish->targets || b->a->t->q || b->a->t->index[row] >= 0",
   "1", "losses special_cases memory")
-m("loss: grad_scale without the scale", "mmax_batch_of", "* a->s.scale", "", "losses golden")
+m("loss: grad_scale without the scale", "mmax_program_of", "* a->s.scale", "", "losses golden")
 m("far maxima: the shift is not taken off", "mmax_pass_by_blocks", "shift) - shift)", "shift))", "special_cases forward losses")
 m("tiles: what is past ends stays", "mmax_run_tiles", "mmax_clear_outside(&tile, size);", "", "axis losses special_cases")
 m("sink: it is no term of the sum", "mmax_begin_row", "b->a->sink ? mmax_sink_of(r) :", "", "attention")
@@ -215,7 +215,7 @@ m("in place: sigma overwrites x that a loss needs", "mmax_begin_row", "(adds || 
 m("groups: all rows have the first one's factor", "mmax_group_end", "mmax_set(a[j])", "mmax_set(a[0])", "forward bits")
 m("groups: rows with a bias go in groups", "mmax_has_groups", "|| a->terms", "", "attention")
 m("groups: rows with starts go in groups", "mmax_has_groups", "a->s.starts ||", "", "axis")
-m("groups: smoothing is forgotten", "mmax_batch_of", "&& !(a->t->label_smoothing > 0)", "", "bits losses")
+m("groups: smoothing is forgotten", "mmax_program_of", "&& !(a->t->label_smoothing > 0)", "", "bits losses")
 m("groups: an ignored row is read", "mmax_group_targets", "if (index < 0) { return 0; }", "", "losses special_cases")
 m("groups: rows are held without a gap", "mmax_groups", "(s->cols + MMAX_WIDTH - 1) / MMAX_WIDTH * MMAX_WIDTH",
   "s->cols", "forward bits")
@@ -344,7 +344,7 @@ m("tanhmax: tiny f is squared", "mmax_sinh_cosh", "mmax_keep(mmax_le(mmax_set(MM
   "special_cases")
 m("tanhmax: far rows lose the sign", "mmax_sinh_cosh",
   "mmax_select(mmax_lt(x, mmax_set(0)), mmax_set(0) - *cosh2, *cosh2)", "*cosh2", "special_cases forward")
-m("seglu: results below the normal numbers", "mmax_elementwise_T",
+m("seglu: results below the normal numbers", "mmax_elementwise",
   "mmax_keep(mmax_le(mmax_set(MMAX_MIN), mmax_abs(v)), v)", "v", "special_cases forward environment")
 m("softcap: 1 too early", "mmax_capped", "28.85390081777927", "8.85390081777927", "attention")
 m("softcap: gradient of t", "mmax_cap_gradient", "(one - t) * (one + t)", "one - t", "attention")
@@ -359,7 +359,7 @@ m("entmax: a full buffer is lost", "mmax_entmax_row", "y[(mmax_uint)place[i]] = 
 m("entmax loss: q > 0 at a mask", "mmax_entmax_loss_row", "is_lost |= is_masked && q_ > 0;", "",
   "more special_cases losses")
 m("entmax backward: gy is not relative", "mmax_entmax_gradients", "g_most = g;", "g_most = 0;", "more")
-m("sigsoftmax: no bound of sigmoids", "mmax_weigh", "mmax_max(mmax_min(x, most), mmax_set(0) - most)", "x",
+m("sigsoftmax: no bound of sigmoids", "mmax_exp_of_score", "mmax_max(mmax_min(x, most), mmax_set(0) - most)", "x",
   "more special_cases")
 m("hourglass: the sign of the sum", "mmax_sparsehourglass_T", "(spread.half_below < 0 ? -2 : 2)", "-2", "more")
 m("gumbel: first_row does not count", "mmax_gumbel_T", "first_row +", "", "more")
@@ -383,7 +383,7 @@ m("soft targets: NaN passes in entmax", "mmax_entmax_T",
   "|| (is_soft && mmax_classify_targets(mmax_targets_of(&b, row), x, n) == MMAX_IS_NAN)", "", "losses")
 m("loss: an infinite factor makes NaN", "mmax_times", "g != 0 ? g * factor : 0", "g * factor", "losses")
 m("loss: an infinite factor is a usual one", "mmax_is_extreme", "|| !mmax_is_finite_f64(factor)", "", "losses")
-m("loss: a factor is not infinite beyond the type", "mmax_batch_of",
+m("loss: a factor is not infinite beyond the type", "mmax_program_of",
   "b->sigma_factor = b->sigma_factor > 0 ? MMAX_INF_F64 : -MMAX_INF_F64;", "", "losses")
 m("soft targets: a row of weight 0 is not written", "mmax_run_parts", "mmax_clear_outside(&part, size);", "", "attention")
 
