@@ -375,7 +375,7 @@ static void svg_axis(FILE *svg, const struct axis *axis, const char *title) {
     }
     svg_text(svg, axis->left, below, "middle", "1");
     svg_text(svg, (axis->left + right) / 2, below, "middle", "epoch");
-    svg_text(svg, right, below, "middle", "%d", axis->epochs);
+    if (axis->epochs > 1) { svg_text(svg, right, below, "middle", "%d", axis->epochs); }
 }
 
 static void svg_epochs(FILE *svg, const struct axis *axis, const double *value, const struct line_style *line) {
@@ -385,7 +385,7 @@ static void svg_epochs(FILE *svg, const struct axis *axis, const double *value, 
         double x = axis->left + axis->width * e / (axis->epochs > 1 ? axis->epochs - 1 : 1);
         fprintf(svg, "%c%.1f %.1f", e == 0 ? 'M' : 'L', x, axis_y(axis, value[e]));
     }
-    fprintf(svg, "\"/>\n");
+    fprintf(svg, "%s\"/>\n", axis->epochs > 1 ? "" : "h12"); /* of one epoch a dash */
 }
 
 /* Training loss and test error, means over the seeds; a curve for each attention function, or for each output layer. */
