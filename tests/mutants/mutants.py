@@ -128,7 +128,7 @@ m("sigma: the second order is not squared", "mmax_sigma", "(c->below[1]) * u * u
 m("sigma: a mask meets its terms", "mmax_sigma", "mmax_select(mmax_le(mmax_abs(s), largest), a, s)", "a",
   "special_cases")
 m("sigma: inf - inf stays NaN", "mmax_sigma", "mmax_select(mmax_is_nan(sum), second, sum)", "both", "special_cases")
-m("origin: the lowest weight is too high", "mmax_origin_of", "MMAX_EXPONENT + 1", "MMAX_EXPONENT - 20",
+m("origin: the lowest weight is too high", "mmax_rounder_of", "MMAX_EXPONENT + 1", "MMAX_EXPONENT - 20",
   "forward special_cases")
 m("exp: no bias against small numbers", "MMAX_BIAS", "64", "0", "forward special_cases environment")
 m("exp, f32: a coefficient", "mmax_exp", "5.55081218481064e-2f", "5.65081218481064e-2f", "forward")
@@ -162,7 +162,7 @@ m("accumulate: a group's targets twice", "mmax_end_group", "*own = old;", "", "a
 m("accumulate: a threshold's target twice", "mmax_threshold_loss_row", "gx[target - x] = old;", "", "accumulate")
 m("accumulate: what lies outside is set to 0", "mmax_clear_outside", "!mmax_adds(a) &&", "", "accumulate")
 m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || adds ||", "r->is_unscored ||", "accumulate")
-m("accumulate: one row does not add", "mmax_try_rows", "(s->accumulate && needs & MMAX_GY) ||", "", "accumulate")
+m("accumulate: one row does not add", "mmax_try_rows", "|| !(needs & MMAX_FAMILY)", "", "accumulate")
 m("gradient: rows have no end", "mmax_put", "left >= MMAX_WIDTH", "1",
   "special_cases memory backward")
 m("gp: lanes are lost", "mmax_gp_sums_flush", "full[i] = lanes[i];", "full[i] = mmax_set(0);", "losses")
@@ -222,8 +222,9 @@ m("groups: rows are held without a gap", "mmax_groups", "(s->cols + MMAX_WIDTH -
 m("groups: all rows have the first one's length", "mmax_group_exponentials", "to < g->n[j] ? to : g->n[j]",
   "to < g->n[0] ? to : g->n[0]", "bits")
 m("groups: far maxima stay", "mmax_group_begin",
-  "mmax_or(mmax_is_nan(all), mmax_or(mmax_not_le(exponent, high), mmax_not_le(low, exponent)))", "mmax_is_nan(all)",
-  "special_cases forward")
+  "mmax_not_le(mmax_abs(exponent), mmax_set(is_signed ? MMAX_USUAL : MMAX_FAR))", "mmax_none", "special_cases forward")
+m("groups: NaN of several rows is not seen", "mmax_group_of", "!mmax_group_is_nan(g, MMAX_MANY_ROWS)", "1", "special_cases")
+m("groups: NaN of a row alone is not seen", "mmax_plain_passes", "mmax_group_is_nan(g, is_alone)", "0", "special_cases")
 m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
 m("parts: a row that is longer than the memory for scores is none", "mmax_rows_alike", "fit > 0 ? fit : 1", "fit", "attention")
 m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]) : -1", "1.0 - p->t_b[i]) : 0",
