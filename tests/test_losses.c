@@ -938,6 +938,21 @@ int main(void) {
                     }
         }
     }
+    TEST("the loss of a function's own result is 0, and not below") {
+        FOR_EACH_ISA(isa)
+            FOR_EACH_LENGTH(n) {
+                for (int k = 0; k < 2; ++k) {
+                    double loss = -1, alpha = k > 0 ? 1.5 : 2;
+                    for (size_t i = 0; i < n; ++i) { long_x[i] = 2 * random_uniform(); }
+                    CHECK(mmax_entmax_f64(long_out, long_x, alpha, mmax_row(n)) == MMAX_OK, "%u entries", (unsigned)n);
+                    mmax_targets t = mmax_distributions(long_out);
+                    CHECK(mmax_entmax_loss_f64(&loss, NULL, long_x, alpha, t, mmax_row(n)) == MMAX_OK, "%u entries",
+                          (unsigned)n);
+                    CHECK(loss >= 0 && loss < 1e-14, "%s, %u entries, alpha %g: loss %g", mmax_isa_name((mmax_isa)isa),
+                          (unsigned)n, alpha, loss);
+                }
+            }
+    }
     TEST("integer labels give the published sparsemax and entmax15 losses") {
         FOR_EACH_LOSS(f) {
             int sparse = is_sparse_function(f);

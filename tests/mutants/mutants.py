@@ -159,7 +159,7 @@ m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (adds) { to[own] = old; }", "", "accumulate")
 m("accumulate: a group's targets twice", "mmax_end_group", "*own = old;", "", "accumulate")
-m("accumulate: a threshold's target twice", "mmax_threshold_loss_row", "gx[target - x] = old;", "", "accumulate")
+m("accumulate: losses of thresholds do not add", "mmax_young_sweep", "a->s.accumulate", "0", "accumulate")
 m("accumulate: what lies outside is set to 0", "mmax_clear_outside", "!mmax_adds(a) &&", "", "accumulate")
 m("accumulate: exponentials lie in gx", "mmax_begin_row", "r->is_unscored || adds ||", "r->is_unscored ||", "accumulate")
 m("accumulate: one row does not add", "mmax_try_rows", "|| !(needs & MMAX_FAMILY)", "", "accumulate")
@@ -256,10 +256,11 @@ m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", 
 m("candidates: start is rounded up", "mmax_rounded_down",
   "(double)(mmax_real)t > t ? mmax_next_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
 m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "forward long_rows")
-m("threshold loss: q at masks", "mmax_threshold_loss_row", "mmax_keep(mmax_is_active(x_), p - mmax_set(q))",
-  "p - mmax_set(q)", "losses special_cases")
-m("threshold loss: may be below 0", "mmax_threshold_loss_row", "> 0 ? mmax_limited(loss) : 0", "",
-  "losses special_cases")
+m("threshold loss: q at masks", "mmax_young_sweep", "mmax_keep(mmax_is_active(x_), mmax_fma(y, up, minus_q))",
+  "mmax_fma(y, up, minus_q)", "losses special_cases")
+m("threshold loss: may be below 0", "mmax_young_row", "loss > 0 ? loss : 0", "loss", "losses special_cases")
+m("threshold loss: the class is the entry before it", "mmax_young_sweep", "place = place + MMAX_WIDTH;",
+  "place = place + MMAX_WIDTH + (at == 0);", "losses")
 m("threshold: ignored rows have no loss", "mmax_entmax_T", "is_ignored ? MMAX_IS_IGNORED :", "",
   "losses special_cases")
 m("threshold: what is past a row's entries is left over", "mmax_add_lane", "mmax_store(to + n, mmax_masked);", "",
@@ -357,7 +358,7 @@ m("entmax: a pivot above the target only", "mmax_powers_pivot", "above : below",
 m("entmax: weights below the normal numbers", "mmax_powers_weigh", "mmax_keep(mmax_le(least_, e), e)", "e", "more")
 m("entmax: a full buffer is lost", "mmax_entmax_row", "y[(mmax_uint)place[i]] = (mmax_real)d[i];",
   "if (at + MMAX_WIDTH >= n) { y[(mmax_uint)place[i]] = (mmax_real)d[i]; }", "more forward")
-m("entmax loss: q > 0 at a mask", "mmax_entmax_loss_row", "is_lost |= is_masked && q_ > 0;", "",
+m("entmax loss: q > 0 at a mask", "mmax_young_row", "is_lost |= own_q > 0;", "",
   "more special_cases losses")
 m("entmax backward: gy is not relative", "mmax_entmax_gradients", "g_most = g;", "g_most = 0;", "more")
 m("sigsoftmax: no bound of sigmoids", "mmax_exp_of_score", "mmax_max(mmax_min(x, most), mmax_set(0) - most)", "x",
