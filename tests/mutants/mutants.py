@@ -153,7 +153,7 @@ m("gp: a score that overflows is infinite", "mmax_kinks_of", "scale > 1", "0", "
 m("gp: a target's own part is left out", "mmax_end_loss", "if (own < n) {", "if (own < n && !b->is_through_sigma) {", "losses")
 m("loss: what is masked counts", "mmax_gradient_of",
   "mmax_keep(mmax_is_active(mmax_load_upto(x + at, left, mmax_masked)), g)", "g", "special_cases losses")
-m("gp: what is held is not flushed", "mmax_back_rows", "held + first > MMAX_GP_MOST || at > 0", "0", "backward losses")
+m("gp: what is held is not flushed", "mmax_back_rows_of", "held > MMAX_GP_MOST || at > 0", "0", "backward losses")
 m("gp: flushed lanes stay", "mmax_gp_sums_flush", "lanes[i] = mmax_set(0);", "", "backward losses")
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
@@ -321,20 +321,20 @@ m("tanhmax: gx of flat rows", "mmax_back_square", "mmax_lt(exponent, mmax_set(MM
   "special_cases forward backward more")
 m("tanhmax: cosh has no square of 2 / C", "mmax_back_square", "*square = normal * normal;", "*square = mmax_set(0);",
   "backward golden")
-m("backward: no lift", "mmax_back_rows", "has_y ? MMAX_UP : 1, m->factor", "1, m->factor",
+m("backward: no lift", "mmax_back_rows_of", "has_y ? MMAX_UP : 1, m->factor", "1, m->factor",
   "backward environment special_cases losses")
 m("backward: sums of long rows begin anew", "mmax_back_mean", "sums[0] + (double)sum", "(double)sum",
   "backward long_rows")
-m("backward: chunks count twice", "mmax_back_mean", "lanes[i][k] = mmax_set(0);", "", "backward long_rows")
-m("backward: roots are kept in gx that is an input", "mmax_back_rows", "gx != y && gx != gy && !adds", "!adds",
+m("backward: chunks count twice", "mmax_back_mean", "mmax_lanes_clear(lanes, 2);", "", "backward long_rows")
+m("backward: roots are kept in gx that is an input", "mmax_back_rows_of", "gx != y && gx != gy && !adds", "!adds",
   "special_cases backward properties")
-m("backward: roots are kept in gx that is added to", "mmax_back_rows", "gx != y && gx != gy && !adds", "gx != y && gx != gy",
+m("backward: roots are kept in gx that is added to", "mmax_back_rows_of", "gx != y && gx != gy && !adds", "gx != y && gx != gy",
   "accumulate")
-m("backward: a row that is not usual is taken", "mmax_back_rows",
+m("backward: a row that is not usual is taken", "mmax_back_rows_of",
   "mmax_bits_of(mmax_lane(s.minus_mean, 0)) << 1 >= (mmax_uint)MMAX_MASKED << 1", "0", "special_cases")
 m("backward: NaN in x is not seen", "mmax_back_add", "if (has_x) { g = mmax_fma(v->x, zero, g); }", "",
   "special_cases")
-m("backward: seglu's NaN is not in gp", "mmax_back_rows", "!has_y && mmax_any(mmax_is_nan(s.square))", "0",
+m("backward: seglu's NaN is not in gp", "mmax_back_rows_of", "!has_y && mmax_any(mmax_is_nan(s.square))", "0",
   "special_cases backward")
 m("backward: what the scale makes subnormal is kept", "mmax_scaling_of",
   "up / (size < MMAX_MIN ? MMAX_MIN : size > up ? up : size)", "up",
