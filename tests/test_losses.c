@@ -788,6 +788,51 @@ static void test_infinite_gradients(void) {
     }
 }
 
+static void test_weights_of_rows(void) {
+    TEST("weights: a row of many has the loss and gx of its own call, its grad_scale times the weight; 0 ignores it") {
+        static const size_t lengths[] = {1, 7, 10, 33, 100, 300, 500};
+        static const double by[] = {0.25, 1, 3, 1e-11, 0.5, 0, 2.5, 1, 0.125};
+        static double weights[70], loss[70], alone;
+        static int32_t index[70];
+        static uint64_t row[500];
+        FOR_EACH_FUNCTION(f)
+            FOR_EACH_ISA(isa)
+                for (size_t k = 0; f->kind == LOSS && k < 2 * COUNT(lengths); ++k) {
+                    const size_t n = lengths[k / 2], rows = n < 300 ? 70 : 6;
+                    call c = call_of(f, rows, n, NORMAL_4, 40 + k), one;
+                    for (size_t r = 0; r < rows; ++r) {
+                        weights[r] = k & 1 ? by[r * r % COUNT(by)] : 0.5 + (double)(r % 7);
+                        index[r] = (int32_t)(r * 5 % n);
+                    }
+                    c.per_row = loss;
+                    c.t.index = index;
+                    c.t.weights = weights;
+                    CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
+                    for (size_t r = 0; r < rows; ++r) {
+                        one = c;
+                        one.s = mmax_row(n);
+                        one.array[OUT] = row;
+                        one.array[X] = (char *)c.array[X] + r * n * f->size;
+                        one.per_row = &alone;
+                        one.t.index = index + r;
+                        one.t.weights = NULL;
+                        one.t.grad_scale = weights[r];
+                        memset(row, 0, sizeof row);
+                        alone = 0;
+                        CHECK(!(weights[r] > 0) || f->run(&one) == MMAX_OK, AT, AT_ARGS(f, n));
+                        CHECK(fabs(loss[r] - weights[r] * alone) <= 1e-14 * fabs(loss[r]),
+                              AT "row %zu: the loss is %.17g, not %.17g times %.17g", AT_ARGS(f, n), r, loss[r],
+                              weights[r], alone);
+                        for (size_t i = 0; i < n; ++i) {
+                            const double gx = get(f, c.array[OUT], r * n + i), expected = get(f, row, i);
+                            CHECK(fabs(gx - expected) <= 4 * (double)eps_of(f) * fabs(expected),
+                                  AT "row %zu: gx[%zu] is %.17g, not %.17g", AT_ARGS(f, n), r, i, gx, expected);
+                        }
+                    }
+                }
+    }
+}
+
 static void test_bad_targets(void) {
     TEST("NaN, +inf or a negative q at an active entry makes a NaN row; at a mask only q above 0 counts") {
         static const size_t lengths[] = {3, 8, 33, 64, 100, 300};
@@ -1309,6 +1354,7 @@ int main(void) {
     test_shifted_scores();
     test_same_targets();
     test_infinite_gradients();
+    test_weights_of_rows();
     test_bad_targets();
     return check_report();
 }

@@ -223,6 +223,9 @@ m("groups: all rows have the first one's length", "mmax_group_exponentials", "to
   "to < g->n[0] ? to : g->n[0]", "bits")
 m("groups: far maxima stay", "mmax_group_begin",
   "mmax_not_le(mmax_abs(exponent), mmax_set(is_signed ? MMAX_USUAL : MMAX_FAR))", "mmax_none", "special_cases forward")
+m("weights: gx of a group goes without", "mmax_row_factors", "weights ? factor * weight : factor - none", "factor - none",
+  "losses")
+m("weights: not taken off in a part", "mmax_run_parts", "t.weights = NULL;", "", "attention losses")
 m("groups: NaN of several rows is not seen", "mmax_group_of", "!mmax_group_is_nan(g, MMAX_MANY_ROWS)", "1", "special_cases")
 m("groups: NaN of a row alone is not seen", "mmax_plain_passes", "mmax_group_is_nan(g, is_alone)", "0", "special_cases")
 m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
