@@ -253,7 +253,7 @@ m("lanes: no second look", "mmax_few_taus",
 m("lanes: tau has one part", "mmax_few_taus", "*low = mmax_select(unsolved, (t - tau) + step, *low);", "", "forward")
 m("lanes: rows with NaN are not suspect", "mmax_lane_taus",
   "mmax_or(mmax_is_nan(sum), mmax_not(mmax_le(mmax_abs(max)", "(mmax_not(mmax_le(mmax_abs(max)", "special_cases")
-m("tau of a row: is one real", "mmax_find_tau", "(mmax_real)(((double)t - (double)terms->high) + a.step)", "0",
+m("tau of a row: is one real", "mmax_find_tau", "(mmax_real)(((double)t - (double)terms->high) + step)", "0",
   "forward losses")
 m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", "start + 1e-2", "forward")
 m("candidates: start is rounded up", "mmax_rounded_down",
