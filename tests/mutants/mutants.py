@@ -285,7 +285,7 @@ m("top-k: equal entries past the last one", "mmax_is_left", "mmax_not(mmax_first
 m("top-k: a list without room cuts", "mmax_top_list", "t->cut = cut;", "", "topk")
 m("top-k: a row with NaN is cut", "mmax_topk_rows", "(mmax_is_alone(&p) ? mmax_any(p.bad) : mmax_bits(p.bad) >> h & 1) ? none : cut", "cut", "topk")
 m("few: of equal ones the last first", "mmax_few_of", "mmax_lt(few.value[most], d)", "mmax_le(few.value[most], d)", "route")
-m("few: of equal ones of a row the last first", "mmax_few_of_row", "value[j - MMAX_WIDTH] < one", "value[j - MMAX_WIDTH] <= one", "route")
+m("few: of equal ones of a row the last first", "mmax_few_of_row", "value[j - step] < one", "value[j - step] <= one", "route")
 m("route: NaN is not seen", "mmax_route_values", "bad = mmax_or(bad, mmax_not_le(t[j], high));", "", "route")
 m("route: what was chosen is chosen again", "mmax_route_cut", "mmax_igt(place, p->last)", "mmax_not(mmax_igt(p->last, place))", "route")
 m("route: missing ones have index 0", "mmax_route_put", ": UINT32_MAX", ": 0", "route topk")
