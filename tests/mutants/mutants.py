@@ -226,8 +226,10 @@ m("groups: far maxima stay", "mmax_group_begin",
 m("weights: gx of a group goes without", "mmax_row_factors", "weights ? factor * weight : factor - none", "factor - none",
   "losses")
 m("weights: not taken off in a part", "mmax_run_parts", "t.weights = NULL;", "", "attention losses")
-m("groups: NaN of several rows is not seen", "mmax_group_of", "!mmax_group_is_nan(g, MMAX_MANY_ROWS)", "1", "special_cases")
-m("groups: NaN of a row alone is not seen", "mmax_plain_passes", "mmax_group_is_nan(g, is_alone)", "0", "special_cases")
+m("groups: NaN of several rows is not seen", "mmax_group_of", "!mmax_any(mmax_is_nan(mmax_reals_of(g->sums.sum)))", "1",
+  "special_cases")
+m("groups: NaN of a row alone is not seen", "mmax_plain_passes", "mmax_is_nan_f64(mmax_lane(g->sums.sum[0], 0))", "0",
+  "special_cases")
 m("evsoftmax: masks count in the mean", "mmax_mean_of", "!mmax_is_finite_f64(mean)", "0", "special_cases forward")
 m("parts: a row that is longer than the memory for scores is none", "mmax_rows_alike", "fit > 0 ? fit : 1", "fit", "attention")
 m("exceptions: 0 times a mask, in sigma", "mmax_prepare_sigma", "1.0 - p->t_b[i]) : -1", "1.0 - p->t_b[i]) : 0",
