@@ -714,6 +714,26 @@ static void check_infinite_bias(size_t n, double slope) {
     }
 }
 
+/* The score of the last entry overflows, as x or the bias alone would mask it. */
+static void check_overflowing_score(int by_bias) {
+    const float gy[3] = {1, 2, 3}, bias[3] = {0, 0, by_bias ? -INFINITY : -3e38f}, x[3] = {0.2f, 0.5f, -3e38f};
+    float y[3], gx[3], hourglass[3];
+    double gq = 0;
+    mmax_shape s = mmax_row(3);
+    mmax_attention a = {0};
+    a.bias = bias;
+    s.attention = &a;
+    CHECK(mmax_tanhmax_f32(y, x, s) == MMAX_OK && mmax_tanhmax_backward_f32(gx, gy, y, x, s) == MMAX_OK, "status");
+    CHECK(mmax_sparsehourglass_f32(y, x, 1, s) == MMAX_OK &&
+              mmax_sparsehourglass_backward_f32(hourglass, &gq, gy, y, x, 1, s) == MMAX_OK,
+          "status");
+    CHECK(fabsf(gx[0]) < 9 && gx[0] != 0 && gx[2] == 0, "tanhmax: gx is %g %g %g", (double)gx[0], (double)gx[1],
+          (double)gx[2]);
+    CHECK(fabsf(hourglass[0]) < 9 && hourglass[0] != 0 && hourglass[2] == 0 && fabs(gq) < 9,
+          "sparsehourglass: gx is %g %g %g, gq %g", (double)hourglass[0], (double)hourglass[1], (double)hourglass[2],
+          gq);
+}
+
 static void forward_function(const function *f) {
     static const size_t some[] = {1, 2, 3, 7, 8, 16, 17, 33, 64, 65, 70}, all_long[3] = {300, 2100, 5000};
     for (size_t k = 0; k < COUNT(in_turn); ++k) {
@@ -2300,6 +2320,12 @@ int main(int argc, char **argv) {
             for (size_t n = 1; n <= 300; n = 2 * n + 1) {
                 for (int slope = -1; slope <= 1; ++slope) { check_infinite_bias(n, slope); }
             }
+        }
+    }
+    TEST("a score that overflows to -inf with its bias is masked, backward, too") {
+        FOR_EACH_ISA(isa) {
+            check_overflowing_score(0);
+            check_overflowing_score(1);
         }
     }
     TEST("attention that says nothing changes no bit") {
