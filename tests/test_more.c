@@ -13,7 +13,8 @@
 enum { MOST = 2048 };
 static const char *const names[FORMULAS] = {
     [ENTMAX] = "entmax", [SIGSOFTMAX] = "sigsoftmax", [HOURGLASS] = "sparsehourglass"};
-/* A new formula: here, in `names`, forward() and backward(), whose last branch is sparsehourglass. */
+/* A new formula: in `names`, as the last one here, in forward() and backward(), whose last branch is sparsehourglass, and in
+ * check_forward, which checks its sum. */
 #define FOR_EACH_FORMULA(f) for (int f = ENTMAX; f <= HOURGLASS; ++f)
 
 /* ==== the functions on doubles, in either type ==== */
