@@ -50,7 +50,7 @@ static score s_row[MAX_LENGTH];
 static wide expected[MAX_LENGTH], got[MAX_LENGTH], conditions[MAX_LENGTH];
 
 /* Lengths beyond those of every instruction set's tail. */
-static const size_t long_lengths[] = {255, 256, 257, 1000, 4096}, longest_lengths[] = {32000, 100003};
+static const size_t long_lengths[] = {255, 256, 257, 3000, 4096}, longest_lengths[] = {32000, 100003};
 static const double scales[] = {1, 0.1, 1e-3, 30};
 
 typedef struct worst {

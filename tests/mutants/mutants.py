@@ -258,6 +258,7 @@ m("lanes: rows with NaN are not suspect", "mmax_lane_taus",
 m("tau of a row: is one real", "mmax_find_tau", "(mmax_real)(((double)t - (double)terms->high) + step)", "0",
   "forward losses")
 m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", "start + 1e-2", "forward")
+m("candidates: start falls", "mmax_candidates", "tau > *start ? tau : *start", "tau", "forward")
 m("candidates: start is rounded up", "mmax_rounded_down",
   "(double)(mmax_real)t > t ? mmax_next_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
 m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "forward long_rows")
