@@ -265,8 +265,9 @@ m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "for
 m("threshold loss: q at masks", "mmax_young_sweep", "mmax_keep(mmax_is_active(x_), mmax_fma(y, up, minus_q))",
   "mmax_fma(y, up, minus_q)", "losses special_cases")
 m("threshold loss: may be below 0", "mmax_young_row", "loss > 0 ? loss : 0", "loss", "losses special_cases")
-m("threshold loss: the class is the entry before it", "mmax_young_sweep", "place = place + MMAX_WIDTH;",
-  "place = place + MMAX_WIDTH + (at == 0);", "losses")
+m("threshold loss: the class is the entry before it", "mmax_young_row", "mmax_put_one(gx + from,",
+  "mmax_put_one(gx + (from > 0 ? from - 1 : 0),", "losses")
+m("threshold loss: what is added to is lost at the class", "mmax_young_row", "gx[from] = old;", "", "accumulate")
 m("threshold: ignored rows have no loss", "mmax_entmax_T", "is_ignored ? MMAX_IS_IGNORED :", "",
   "losses special_cases")
 m("threshold: what is past a row's entries is left over", "mmax_add_lane", "mmax_store(to + n, mmax_masked);", "",
