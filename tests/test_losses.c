@@ -807,18 +807,25 @@ static void test_weights_of_rows(void) {
                     c.per_row = loss;
                     c.t.index = index;
                     c.t.weights = weights;
+                    c.t.grad_scale = 1.0 / 7;
+                    c.s.scale = k & 2 ? 0.7 : 1;
                     CHECK(f->run(&c) == MMAX_OK, AT, AT_ARGS(f, n));
                     for (size_t r = 0; r < rows; ++r) {
                         one = c;
                         one.s = mmax_row(n);
+                        one.s.scale = c.s.scale;
                         one.array[OUT] = row;
                         one.array[X] = (char *)c.array[X] + r * n * f->size;
                         one.per_row = &alone;
                         one.t.index = index + r;
-                        one.t.weights = NULL;
-                        one.t.grad_scale = weights[r];
+                        one.t.weights = weights + r;
                         memset(row, 0, sizeof row);
                         alone = 0;
+                        CHECK(f->run(&one) == MMAX_OK && memcmp(&alone, loss + r, sizeof alone) == 0 &&
+                                  memcmp(row, (char *)c.array[OUT] + r * n * f->size, n * f->size) == 0,
+                              AT ", row %zu has not the bits of its own call", AT_ARGS(f, n), r);
+                        one.t.weights = NULL;
+                        one.t.grad_scale = c.t.grad_scale * weights[r];
                         CHECK(!(weights[r] > 0) || f->run(&one) == MMAX_OK, AT, AT_ARGS(f, n));
                         CHECK(fabs(loss[r] - weights[r] * alone) <= 1e-14 * fabs(loss[r]),
                               AT "row %zu: the loss is %.17g, not %.17g times %.17g", AT_ARGS(f, n), r, loss[r],

@@ -202,6 +202,21 @@ static void check_rows(const route_type *t, size_t rows, size_t n, size_t k, siz
     }
 }
 
+/* Rows side by side whose values just fit into the memory, or just do not: as each row alone. */
+static void check_groups(const route_type *t, size_t rows, size_t n, size_t groups) {
+    mmax_router router = mmax_router_top(4), *const r = &router;
+    r->groups = groups;
+    r->group_k = 1 + groups / 3;
+    fill(t->f, bx, rows * n, NORMAL_4);
+    CHECK(t->route(bw, bi, bx, r, mmax_rows(rows, n)) == MMAX_OK, HERE "status", HERE_ARGS);
+    for (size_t row = 0; row < rows; ++row) {
+        CHECK(t->route(w_, index_, (const char *)bx + row * n * t->f->size, r, mmax_row(n)) == MMAX_OK &&
+                  memcmp((const char *)bw + row * r->k * t->f->size, w_, r->k * t->f->size) == 0 &&
+                  memcmp(bi + row * r->k, index_, r->k * sizeof *index_) == 0,
+              HERE "row %u alone is another", HERE_ARGS, (unsigned)row);
+    }
+}
+
 /* ==== rows of a batch ==== */
 /* With strides, starts, ends, attention or inner, against each row alone, forward and backward; masks stand where entries are
  * not active. */
@@ -399,6 +414,47 @@ static void check_gradient(size_t n, size_t k, size_t which) {
     CHECK(t->backward(v_, gw_, w_, index_, v_, r, s) == MMAX_OK && memcmp(v_, gx_, n * sizeof *v_) == 0,
           HERE "in place", HERE_ARGS);
 }
+/* What all scores have in common does not matter: scale x is not rounded. */
+static void check_distant(size_t n, mmax_gate gate, double far) {
+    const route_type *t = &types[1];
+    mmax_router router = mmax_router_top(2), *const r = &router;
+    mmax_shape s = mmax_row(n);
+    double most = 0;
+    r->gate = gate;
+    s.scale = 1.3;
+    for (size_t i = 0; i < n; ++i) {
+        x_[i] = (double)random_below(4096) / 1024;
+        v_[i] = x_[i] + far;
+    }
+    gw_[0] = 1;
+    gw_[1] = -0.5;
+    CHECK(t->route(w_, index_, x_, r, s) == MMAX_OK && t->backward(gx_, gw_, w_, index_, x_, r, s) == MMAX_OK &&
+              t->backward(added_, gw_, w_, index_, v_, r, s) == MMAX_OK,
+          HERE "gradient", HERE_ARGS);
+    for (size_t j = 0; j < 2; ++j) { most = fabs(s.scale * w_[j]) > most ? fabs(s.scale * w_[j]) : most; }
+    for (size_t i = 0; i < n; ++i) {
+        CHECK(fabs(gx_[i] - added_[i]) <= 8 * 2.2204460492503131e-16 * most, HERE "gx[%u] is %g, not %g", HERE_ARGS,
+              (unsigned)i, added_[i], gx_[i]);
+    }
+}
+/* The one that is chosen, by its group, weighs nothing beside the others. */
+static void check_no_weight(const route_type *t) {
+    mmax_router router = mmax_router_top(1), *const r = &router;
+    const size_t n = 4;
+    r->gate = MMAX_GATE_SOFTMAX;
+    r->groups = 2;
+    r->group_k = 1;
+    r->bias = bias_;
+    for (size_t i = 0; i < n; ++i) {
+        set(t->f, x_, i, i < 2 ? 0 : 2000);
+        set(t->f, bias_, i, i < 2 ? 9 : 0);
+    }
+    set(t->f, gw_, 0, 1);
+    CHECK(t->route(w_, index_, x_, r, mmax_row(n)) == MMAX_OK && get(t->f, w_, 0) == 0 && index_[0] == 0 &&
+              t->backward(gx_, gw_, w_, index_, x_, r, mmax_row(n)) == MMAX_OK,
+          HERE "no weight", HERE_ARGS);
+    for (size_t i = 0; i < n; ++i) { CHECK(get(t->f, gx_, i) == 0, HERE "gx[%u] is not 0", HERE_ARGS, (unsigned)i); }
+}
 /* The gradient of a batch is that of each row; a NaN makes the active gx of its row NaN, but not where the weight is 0. */
 static void check_backward(const route_type *t, size_t n, size_t k, size_t which, int with) {
     const size_t rows = 20, size = t->f->size, inner = with & 4 ? 4 : 1;
@@ -583,6 +639,11 @@ int main(void) {
             check_rows(t, 1, 2400, 1 + which * which % 90, which, MASKED, 1);
         }
     }
+    TEST("groups of any width, whose values just have room") {
+        FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (size_t groups = 2; groups <= 16; ++groups) {
+            for (size_t n = 240 / groups * groups; n <= 280; n += groups) { check_groups(t, 17, n, groups); }
+        }
+    }
     TEST("in a batch with strides, ends, starts, attention or inner a row gives what it gives alone") {
         FOR_EACH_TYPE(t) FOR_EACH_ISA(isa) for (size_t which = 0; which < ROUTERS; ++which) {
             for (int with = 0; with < 64; with += LENGTH_STEP < 5 ? 1 : 5) {
@@ -623,6 +684,16 @@ int main(void) {
                 check_gradient(40, 1 + which % 10, which);
                 check_gradient(40, 25, which);
             }
+    }
+    TEST("the gradient where all scores are far from 0") {
+        FOR_EACH_ISA(isa)
+            for (int gate = 0; gate <= MMAX_GATE_SOFTMAX; ++gate) {
+                check_distant(40, (mmax_gate)gate, 1048576);
+                check_distant(7, (mmax_gate)gate, -67108864);
+            }
+    }
+    TEST("the gradient is 0 where the chosen entry weighs nothing") {
+        FOR_EACH_TYPE(t) { check_no_weight(t); }
     }
     TEST("the gradient of a batch, with starts, ends and inner, and of special rows") {
         FOR_EACH_TYPE(t)

@@ -637,12 +637,13 @@ static void take_input(input *in, const uint8_t *data, size_t size) {
     missing &= in->sound ? ~0u : ~(1u | 1u << BIAS | 1u << Q); /* the stride of a NULL does not matter */
     give_arrays(in, missing);
     in->genuine = layout != TOGETHER;
-    if (has(in->f, HAS_GP)) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
-    if (has(in->f, PER_HEAD | HAS_GRADIENT)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
     if (in->sound) {
         take_rows(in, &r);
         take_router(in, &r);
     }
+    /* what calls add to, which may lie where an array that is not given would be */
+    if (has(in->f, HAS_GP)) { memset(in->at[GP], 0, sizeof(mmax_multimax_grads)); }
+    if (has(in->f, PER_HEAD | HAS_GRADIENT)) { memset(in->at[PER_ROW], 0, in->extent[PER_ROW]); }
     for (int b = 0; b < BLOCKS; ++b) {
         if (in->blocks[b].base) {
             in->blocks[b].before = exact(in->blocks[b].size);

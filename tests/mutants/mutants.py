@@ -115,7 +115,7 @@ m("chunk: sums of lanes are not cleared", "MMAX_SUM_CHUNKS", "mmax_lanes_clear",
   "forward")
 m("total: what was lost stays so", "mmax_total", "+ sum->lost", "", "forward losses long_rows")
 m("total: infinity loses itself", "mmax_total", "mmax_is_finite_f64(sum->total)", "1", "special_cases losses")
-m("log1p: what 1 + v lost is left out", "mmax_log1p", "lost / whole", "lost * 0", "more losses")
+m("log1p: what 1 + v lost is left out", "mmax_powers_term", "lost / whole", "lost * 0", "more losses")
 
 # ==== what a call prepares, the exponential, sigma ====
 m("scale: its log2(e) has no low part", "mmax_prepare_scale", "(product - (double)c->high)", "0", "forward")
@@ -223,7 +223,7 @@ m("groups: all rows have the first one's length", "mmax_group_exponentials", "to
   "to < g->n[0] ? to : g->n[0]", "bits")
 m("groups: far maxima stay", "mmax_group_begin",
   "mmax_not_le(mmax_abs(exponent), mmax_set(is_signed ? MMAX_USUAL : MMAX_FAR))", "mmax_none", "special_cases forward")
-m("weights: gx of a group goes without", "mmax_row_factors", "weights ? factor * weight : factor - none", "factor - none",
+m("weights: gx of a group goes without", "mmax_row_factors", "memcpy(&factor_, factors + h * MMAX_HALF, sizeof factor_);", "",
   "losses")
 m("weights: not taken off in a part", "mmax_run_parts", "t.weights = NULL;", "", "attention losses")
 m("groups: NaN of several rows is not seen", "mmax_group_of", "!mmax_any(mmax_is_nan(mmax_reals_of(g->sums.sum)))", "1",
@@ -259,8 +259,8 @@ m("tau of a row: is one real", "mmax_find_tau", "(mmax_real)(((double)t - (doubl
   "forward losses")
 m("candidates: the bound is a little too high", "mmax_collect", "start - 1e-6", "start + 1e-2", "forward")
 m("candidates: start falls", "mmax_candidates", "tau > *start ? tau : *start", "tau", "forward")
-m("candidates: start is rounded up", "mmax_rounded_down",
-  "(double)(mmax_real)t > t ? mmax_next_below((mmax_real)t) : (mmax_real)t", "(mmax_real)(t + 1e-3)", "forward")
+m("candidates: start is rounded up", "mmax_find_tau", "next = (mmax_real)((double)t + newton);",
+  "next = (mmax_real)((double)t + newton + 1e-3);", "forward")
 m("candidates: too many are lost", "mmax_candidates", "next < n ? 0 :", "", "forward long_rows")
 m("threshold loss: q at masks", "mmax_young_sweep", "mmax_keep(mmax_is_active(x_), mmax_fma(y, up, minus_q))",
   "mmax_fma(y, up, minus_q)", "losses special_cases")
