@@ -158,6 +158,8 @@ m("gp: flushed lanes stay", "mmax_gp_sums_flush", "lanes[i] = mmax_set(0);", "",
 m("accumulate: what gets 0 does not keep its bits", "mmax_put",
   "mmax_select(counts, mmax_keep(counts, old) + v, old)", "old + v", "accumulate")
 m("accumulate: the target's own part twice", "mmax_end_loss", "if (adds) { to[own] = old; }", "", "accumulate")
+m("weights: in another order than alone", "mmax_factors_of", "grad_scale * weight * b->a->s.scale",
+  "grad_scale * b->a->s.scale * weight", "losses")
 m("accumulate: a group's targets twice", "mmax_end_group", "*own = old;", "", "accumulate")
 m("accumulate: losses of thresholds do not add", "mmax_young_sweep", "a->s.accumulate", "0", "accumulate")
 m("accumulate: what lies outside is set to 0", "mmax_clear_outside", "!mmax_adds(a) &&", "", "accumulate")
@@ -302,6 +304,9 @@ m("route: sigmoids that are next to nothing", "mmax_route_weights",
   "most = mmax_min(mmax_is_alone(p) ? mmax_hmax(max) : max, zero)", "most = zero", "route")
 m("route: sums of many sigmoids lose digits", "mmax_route_weights", "(next - sum) - term", "zero", "route")
 m("route backward: an entry that is chosen is cleared", "mmax_route_gradients", "e[i] = mmax_normal(d);", "", "route")
+m("route: more than there is room for", "mmax_route_walk", "h < n; ++h", "h < MMAX_WIDTH; ++h", "route")
+m("route backward: scale x is rounded", "mmax_route_gradients", "t->bias ? s - of_most", "1 ? s - of_most", "route")
+m("route backward: 0 times infinity", "mmax_route_gradients", "!bad && most > 0", "!bad", "route")
 m("route backward: the others have none", "mmax_route_gradients", "bad || gate == MMAX_GATE_SOFTMAX", "bad", "route")
 m("truncate: keep does not count", "mmax_top_cut", "t->count < c->keep", "0", "topk")
 m("truncate: top_p does not count", "mmax_top_cut", "mmax_top_keep(t, c->top_p, MMAX_MASSES);", "", "topk")
