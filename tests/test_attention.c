@@ -2402,6 +2402,27 @@ int main(int argc, char **argv) {
             refusals_of_the_new(8);
         }
     }
+    TEST("a `masked` that masks nothing does not round the product of tanhmax's gradient") {
+        mmax_attention a = mmax_attention_none();
+        a.masked = -1e9;
+        FOR_EACH_ISA(isa)
+            for (int k = 0; k < 200; ++k) {
+                const float most = (float)(random_normal() * 30), x[2] = {most, -0.99f * most},
+                            gy[2] = {(float)random_normal(), (float)random_normal()};
+                float y[2], gx[2], masked[2];
+                mmax_shape s = mmax_row(2);
+                s.scale = 0.6 + 0.01 * k;
+                CHECK(mmax_tanhmax_f32(y, x, s) == MMAX_OK && mmax_tanhmax_backward_f32(gx, gy, y, x, s) == MMAX_OK,
+                      "scale %g", s.scale);
+                s.attention = &a;
+                CHECK(mmax_tanhmax_backward_f32(masked, gy, y, x, s) == MMAX_OK, "scale %g", s.scale);
+                for (int i = 0; i < 2; ++i) {
+                    const double terms = s.scale * (fabs((double)gy[0]) + fabs((double)gy[1]));
+                    CHECK(fabs((double)masked[i] - (double)gx[i]) <= 6e-7 * terms, "scale %g, x %g and %g: %g, not %g",
+                          s.scale, (double)x[0], (double)x[1], (double)masked[i], (double)gx[i]);
+                }
+            }
+    }
     TEST("nothing to do, and programs from before") {
         FOR_EACH_FUNCTION(f) {
             check_nothing_to_do(f);
