@@ -34,6 +34,14 @@
         EACH v[i] = k >> i & 1 ? v[i] * b[i] : 0;                                                                      \
         return v;                                                                                                      \
     }                                                                                                                  \
+    static inline vec emu_mask_add_##ps(vec v, mask k, vec a, vec b) {                                                 \
+        EACH if (k >> i & 1) v[i] = a[i] + b[i];                                                                       \
+        return v;                                                                                                      \
+    }                                                                                                                  \
+    static inline vec emu_mask3_fmadd_##ps(vec a, vec b, vec v, mask k) {                                              \
+        EACH if (k >> i & 1) v[i] = fused(a[i], b[i], v[i]);                                                           \
+        return v;                                                                                                      \
+    }                                                                                                                  \
     static inline vec emu_maskz_compress_##ps(mask k, vec v) {                                                         \
         vec held = {0};                                                                                                \
         int count = 0;                                                                                                 \
@@ -49,6 +57,12 @@
         ivec v = (ivec)a, b = (ivec)b_;                                                                                \
         unsigned k = 0;                                                                                                \
         EACH k |= (unsigned)(v[i] > b[i]) << i;                                                                        \
+        return (mask)k;                                                                                                \
+    }                                                                                                                  \
+    static inline mask emu_cmpneq_##epi(__m512i a, __m512i b_) {                                                       \
+        ivec v = (ivec)a, b = (ivec)b_;                                                                                \
+        unsigned k = 0;                                                                                                \
+        EACH k |= (unsigned)(v[i] != b[i]) << i;                                                                       \
         return (mask)k;                                                                                                \
     }                                                                                                                  \
     static inline __m512i emu_mask_blend_##epi(mask k, __m512i a, __m512i b_) {                                        \
@@ -83,6 +97,15 @@ static inline __m512d emu_cvtps_pd(__m256 a) {
     EACH v[i] = a[i];
     return v;
 }
+static inline __m256 emu_cvtpd_ps(__m512d a) {
+    __m256 v = {0};
+    EACH v[i] = (float)a[i];
+    return v;
+}
+static inline __m512 emu_insert(__m512 a, __m256 b, int n) {
+    memcpy((char *)&a + 32 * n, &b, sizeof b);
+    return a;
+}
 static inline __m256 emu_half(__m512 a, int n) {
     __m256 v = {0};
     EACH v[i] = a[8 * n + i];
@@ -105,14 +128,22 @@ static inline __m512i emu_loadu_si512(const void *p) {
 #define _mm512_sqrt_pd           emu_sqrt_pd
 #define _mm512_fmadd_ps          emu_fmadd_ps
 #define _mm512_fmadd_pd          emu_fmadd_pd
+#define _mm512_mask_add_ps       emu_mask_add_ps
+#define _mm512_mask_add_pd       emu_mask_add_pd
+#define _mm512_mask3_fmadd_ps    emu_mask3_fmadd_ps
+#define _mm512_mask3_fmadd_pd    emu_mask3_fmadd_pd
 #define _mm512_maskz_compress_ps emu_maskz_compress_ps
 #define _mm512_maskz_compress_pd emu_maskz_compress_pd
 #define _mm512_maskz_mul_ps      emu_maskz_mul_ps
 #define _mm512_maskz_mul_pd      emu_maskz_mul_pd
 #undef _mm512_cmp_ps_mask
 #undef _mm512_cmp_pd_mask
-#define _mm512_cmp_ps_mask          emu_cmp_ps
-#define _mm512_cmp_pd_mask          emu_cmp_pd
+#define _mm512_cmp_ps_mask emu_cmp_ps
+#define _mm512_cmp_pd_mask emu_cmp_pd
+#undef _mm512_cmpneq_epi32_mask
+#undef _mm512_cmpneq_epi64_mask
+#define _mm512_cmpneq_epi32_mask    emu_cmpneq_epi32
+#define _mm512_cmpneq_epi64_mask    emu_cmpneq_epi64
 #define _mm512_cmpgt_epi32_mask     emu_cmpgt_epi32
 #define _mm512_cmpgt_epi64_mask     emu_cmpgt_epi64
 #define _mm512_mask_blend_epi32     emu_mask_blend_epi32
@@ -126,7 +157,11 @@ static inline __m512i emu_loadu_si512(const void *p) {
 #define _mm512_permutexvar_epi32    emu_permutexvar_epi32
 #define _mm512_permutexvar_epi64    emu_permutexvar_epi64
 #undef _mm512_extractf32x8_ps
-#define _mm512_extractf32x8_ps    emu_half
+#define _mm512_extractf32x8_ps emu_half
+#undef _mm512_insertf32x8
+#define _mm512_insertf32x8        emu_insert
+#define _mm512_castps256_ps512(a) emu_insert((__m512){0}, a, 0)
+#define _mm512_cvtpd_ps           emu_cvtpd_ps
 #define _mm512_castps512_ps256(a) emu_half(a, 0)
 #define _mm512_cvtps_pd           emu_cvtps_pd
 #define _mm512_loadu_si512        emu_loadu_si512

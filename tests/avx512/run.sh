@@ -12,7 +12,7 @@ if grep -q 'GCC target("avx512' "$work/multimax.h" || ! grep -q 'GCC target("avx
     echo "the header's target is not found" >&2
     exit 2
 fi
-[ $# -gt 0 ] || set -- checksum special_cases attention bits losses backward forward memory
+[ $# -gt 0 ] || set -- checksum special_cases attention bits losses backward forward memory route accumulate
 flags='-w -Wno-psabi -mavx2 -mfma -mbmi -mbmi2 -mpopcnt -DMULTIMAX_NO_DISPATCH -DMULTIMAX_EXTERN'
 printf '#define MULTIMAX_IMPLEMENTATION\n#include "%s/emulated.h"\n#include "multimax.h"\n' "$here" >"$work/implementation.c"
 gcc -O1 $flags -I"$work" -c "$work/implementation.c" -o "$work/implementation.o"
