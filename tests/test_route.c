@@ -180,6 +180,14 @@ enum { ROUTERS = 40 };
 static double bx[40 * 400], bw[40 * 400], gx_[40 * 400], gw_[40 * 400], added_[40 * 400];
 static uint32_t bi[40 * 400], starts[40], ends[40];
 
+/* A row of the batch in bx, which gave bw and bi, alone: in w_ and index_ */
+static void check_alone(const route_type *t, size_t row, size_t n, const mmax_router *r, mmax_shape one) {
+    CHECK(t->route(w_, index_, (const char *)bx + row * n * t->f->size, r, one) == MMAX_OK &&
+              memcmp((const char *)bw + row * r->k * t->f->size, w_, r->k * t->f->size) == 0 &&
+              memcmp(bi + row * r->k, index_, r->k * sizeof *index_) == 0,
+          HERE "row %u alone is another", HERE_ARGS, (unsigned)row);
+}
+
 /* Rows side by side, each against the oracle. */
 static void check_rows(const route_type *t, size_t rows, size_t n, size_t k, size_t which, law l, double scale) {
     int usable;
@@ -193,9 +201,8 @@ static void check_rows(const route_type *t, size_t rows, size_t n, size_t k, siz
         const void *const x = (const char *)bx + row * n * t->f->size, *const w =
                                                                            (const char *)bw + row * k * t->f->size;
         check_row(t, x, w, bi + row * k, n, r, scale);
-        CHECK(t->route(w_, index_, x, r, (s.rows = 1, s)) == MMAX_OK && memcmp(w, w_, k * t->f->size) == 0 &&
-                  memcmp(bi + row * k, index_, k * sizeof *index_) == 0,
-              HERE "row %u alone is another", HERE_ARGS, (unsigned)row);
+        s.rows = 1;
+        check_alone(t, row, n, r, s);
         CHECK(t->route(NULL, other_, x, r, s) == MMAX_OK && t->route(v_, NULL, x, r, s) == MMAX_OK &&
                   memcmp(other_, index_, k * sizeof *index_) == 0 && memcmp(v_, w_, k * t->f->size) == 0,
               HERE "an output alone is another", HERE_ARGS);
@@ -209,12 +216,7 @@ static void check_groups(const route_type *t, size_t rows, size_t n, size_t grou
     r->group_k = 1 + groups / 3;
     fill(t->f, bx, rows * n, NORMAL_4);
     CHECK(t->route(bw, bi, bx, r, mmax_rows(rows, n)) == MMAX_OK, HERE "status", HERE_ARGS);
-    for (size_t row = 0; row < rows; ++row) {
-        CHECK(t->route(w_, index_, (const char *)bx + row * n * t->f->size, r, mmax_row(n)) == MMAX_OK &&
-                  memcmp((const char *)bw + row * r->k * t->f->size, w_, r->k * t->f->size) == 0 &&
-                  memcmp(bi + row * r->k, index_, r->k * sizeof *index_) == 0,
-              HERE "row %u alone is another", HERE_ARGS, (unsigned)row);
-    }
+    for (size_t row = 0; row < rows; ++row) { check_alone(t, row, n, r, mmax_row(n)); }
 }
 
 /* ==== rows of a batch ==== */

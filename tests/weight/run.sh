@@ -4,7 +4,7 @@
 # x86-64, with its .su file beside it; without one, bytes and stack are left out.
 set -u
 
-max_code_lines=5837        # of the implementation, without comments and blank lines
+max_code_lines=5835        # of the implementation, without comments and blank lines
 max_conditionals=103       # #if, #ifdef, #ifndef, #elif
 max_backslash_lines=150    # lines that end in a backslash
 max_macro_lines=12         # of the longest macro
